@@ -25,10 +25,10 @@
  * seed, fuzz targets trap. */
 NORETURN void verify_fail(const char *expression, const char *file, int line);
 
-#define VERIFY(x)                                                                        \
-	do {                                                                             \
-		if (__builtin_expect(!(x), 0))                                           \
-			verify_fail(#x, __FILE__, __LINE__);                             \
+#define VERIFY(x)                                            \
+	do {                                                 \
+		if (__builtin_expect(!(x), 0))               \
+			verify_fail(#x, __FILE__, __LINE__); \
 	} while (0)
 
 /* A borrowed run of bytes: not terminated, not owned.  `data` may be NULL only if

@@ -4,8 +4,8 @@ const char *
 error_text(int error)
 {
 	switch ((enum error)error) {
-#define X(name, text)                                                                    \
-	case name:                                                                       \
+#define X(name, text) \
+	case name:    \
 		return text;
 		ERROR_LIST(X)
 #undef X
