@@ -1,7 +1,5 @@
 #include "common/error.h"
-
-#include <check.h>
-#include <stdlib.h>
+#include "tests/lib/suite.h"
 
 START_TEST(error_every_code_is_negative_and_has_a_text)
 {
@@ -14,19 +12,4 @@ START_TEST(error_every_code_is_negative_and_has_a_text)
 }
 END_TEST
 
-int
-main(void)
-{
-	Suite *suite = suite_create("error");
-	TCase *tcase = tcase_create("error");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(tcase, error_every_code_is_negative_and_has_a_text);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("error", error_every_code_is_negative_and_has_a_text)

@@ -1,0 +1,31 @@
+#include "tests/lib/suite.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define TIMEOUT_S 20
+
+int
+suite_run(const char *name, struct suite_list tests, struct suite_list deaths)
+{
+	Suite *suite = suite_create(name);
+	TCase *living = tcase_create("promises");
+	TCase *dying = tcase_create("deaths");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(living, TIMEOUT_S);
+	tcase_set_tags(dying, "death");
+	for (size_t i = 0; i < tests.count; i++)
+		tcase_add_test(living, tests.tests[i]);
+	for (size_t i = 0; i < deaths.count; i++)
+		tcase_add_test_raise_signal(dying, deaths.tests[i], SIGABRT);
+
+	suite_add_tcase(suite, living);
+	suite_add_tcase(suite, dying);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,43 @@
+/* suite.h - the main function of a Check program, in one line at its end.
+ *
+ *   START_TEST(heap_equal_keys_leave_in_arrival_order) { ... } END_TEST
+ *
+ *   SUITE_MAIN("heap", heap_equal_keys_leave_in_arrival_order, heap_...)
+ *
+ * Names are sentences.  Tests that expect a VERIFY to abort go into a second list, with
+ * SUITE_MAIN_WITH_DEATHS; they carry the tag `death`, so that a run without fork (under
+ * valgrind) can leave them out with CK_EXCLUDE_TAGS=death. */
+#ifndef TESTS_LIB_SUITE_H
+#define TESTS_LIB_SUITE_H
+
+#include "common/base.h"
+
+#include <check.h>
+
+struct suite_list {
+	const TTest *const *tests;
+	size_t count;
+};
+
+/* Runs all of them and answers the exit status of the program. */
+int suite_run(const char *name, struct suite_list tests, struct suite_list deaths);
+
+#define SUITE_LIST(...)                                                       \
+	((struct suite_list){ (const TTest *const[]){ __VA_ARGS__ },          \
+	                      sizeof((const TTest *const[]){ __VA_ARGS__ }) / \
+	                              sizeof(const TTest *) })
+
+#define SUITE_MAIN(name, ...)                                   \
+	int main(void)                                          \
+	{                                                       \
+		return suite_run(name, SUITE_LIST(__VA_ARGS__), \
+		                 (struct suite_list){ 0 });     \
+	}
+
+#define SUITE_MAIN_WITH_DEATHS(name, tests, deaths)    \
+	int main(void)                                 \
+	{                                              \
+		return suite_run(name, tests, deaths); \
+	}
+
+#endif
