@@ -1,0 +1,145 @@
+/* protocol_call.h - calls of the functions in docs/PROTOCOL.md, word by word.
+ *
+ *   protocol_call_settle(list, tag, ns, session, 2);
+ *   protocol_call_settle_job(list, &job);              as many as announced
+ *   protocol_call_settle_job(list, &job);
+ *   protocol_call_claim_into(list, q, slots, 2);       and claim into these slots
+ *
+ * Each first line opens a call; the lines behind it add to the last one opened.  Room is
+ * the caller's to check (call_fits): at most PROTOCOL_CALL_ARGS words and
+ * PROTOCOL_CALL_BYTES bytes besides the spans handed over and what is added per item. */
+#ifndef COMMON_CODEC_PROTOCOL_CALL_H
+#define COMMON_CODEC_PROTOCOL_CALL_H
+
+#include "common/call.h"
+#include "common/codec/protocol.h"
+
+#define PROTOCOL_CALL_ARGS  24
+#define PROTOCOL_CALL_BYTES 512
+#define PROTOCOL_GRANT_ARGS 18   /* per lane of a grant; per budget 6 */
+#define PROTOCOL_KEEP       (-1) /* "-": leave this value as it is */
+
+/* A worker's session: nonce and connection number. */
+struct protocol_session {
+	uint64_t nonce;
+	uint64_t connection;
+};
+
+struct protocol_hello {
+	uint64_t nonce;
+	struct span label, pool;
+	uint32_t slots;
+	struct span budgets; /* comma list, or "*" */
+	uint64_t lease_ms;
+	uint64_t replaces; /* nonce of the predecessor, 0: none */
+};
+
+struct protocol_delivery { /* where a result goes; `reply` may be empty */
+	struct span reply;
+	uint64_t ttl_ms;
+	struct span result;
+};
+
+struct protocol_settlement {
+	uint32_t slot;
+	uint64_t q;
+	struct protocol_usage usage;
+	struct protocol_delivery delivery;
+};
+
+struct protocol_failure {
+	uint32_t slot;
+	uint64_t q;
+	const char *kind; /* retry defer fatal missing unsent */
+	uint32_t attempts_max;
+	uint64_t delay_ms, park_ms;
+	struct span reason, text;
+	struct protocol_usage usage;
+	struct protocol_delivery delivery;
+};
+
+/* One lane of a grant.  Numbers may be PROTOCOL_KEEP. */
+struct protocol_grant {
+	struct span lane, family, px, pool, budget;
+	uint64_t generation, generation_new;
+	int64_t gate, reason, credits, credit_role, window, rank;
+	int64_t until_ms, tokens, life_ms, ticket, ticket_deadline_ms, marks;
+};
+
+struct protocol_grant_budget {
+	struct span budget;
+	int64_t pace, parked_until_ms;
+	int64_t limit_requests, limit_input, limit_output; /* per minute */
+};
+
+/* Opens FCALL warmq_<function> 1 <ns>:meta 1 …; the rest is the caller's. */
+void protocol_call_open(struct call_list *list, uint64_t tag, struct span ns,
+                        const char *function);
+void protocol_call_nonce(struct call_list *list, uint64_t nonce); /* 16 hex digits */
+
+/* <ns>:<name> as one word, for the few plain commands. */
+void protocol_call_key(struct call_list *list, struct span ns, const char *name);
+
+/* Worker. */
+void protocol_call_hello(struct call_list *list, uint64_t tag, struct span ns,
+                         const struct protocol_hello *hello);
+void protocol_call_attach(struct call_list *list, uint64_t tag, struct span ns,
+                          uint64_t nonce, uint64_t lease_ms);
+void protocol_call_beat(struct call_list *list, uint64_t tag, struct span ns,
+                        struct protocol_session session, uint32_t busy,
+                        uint64_t lease_ms);
+void protocol_call_claim(struct call_list *list, uint64_t tag, struct span ns,
+                         struct protocol_session session, uint64_t q,
+                         const uint32_t *slots, uint32_t count);
+void protocol_call_settle(struct call_list *list, uint64_t tag, struct span ns,
+                          struct protocol_session session, uint32_t count);
+void protocol_call_settle_job(struct call_list *list,
+                              const struct protocol_settlement *job);
+void protocol_call_claim_into(struct call_list *list, uint64_t q, const uint32_t *slots,
+                              uint32_t count);
+void protocol_call_begin(struct call_list *list, uint64_t tag, struct span ns,
+                         struct protocol_session session);
+void protocol_call_begin_slot(struct call_list *list, uint32_t slot, uint64_t q,
+                              const struct protocol_usage *usage);
+void protocol_call_fail(struct call_list *list, uint64_t tag, struct span ns,
+                        struct protocol_session session,
+                        const struct protocol_failure *failure);
+void protocol_call_release(struct call_list *list, uint64_t tag, struct span ns,
+                           struct protocol_session session);
+void protocol_call_release_slot(struct call_list *list, uint32_t slot, uint64_t q,
+                                bool sent);
+void protocol_call_bye(struct call_list *list, uint64_t tag, struct span ns,
+                       struct protocol_session session);
+void protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns);
+void protocol_call_settle_late_job(struct call_list *list, struct span id,
+                                   const struct protocol_delivery *delivery);
+
+/* Scheduler; `owner` is what `rule` answered. */
+void protocol_call_rule(struct call_list *list, uint64_t tag, struct span ns,
+                        uint64_t nonce, uint64_t lease_ms);
+void protocol_call_admit(struct call_list *list, uint64_t tag, struct span ns,
+                         struct span owner, struct span from, uint64_t from_n,
+                         struct span to, uint64_t to_n);
+void protocol_call_group(struct call_list *list, char letter, uint32_t count);
+void protocol_call_grant(struct call_list *list, uint64_t tag, struct span ns,
+                         struct span owner, struct span events_cursor, uint32_t lanes);
+void protocol_call_grant_lane(struct call_list *list, const struct protocol_grant *grant);
+void protocol_call_grant_budgets(struct call_list *list, uint32_t count);
+void protocol_call_grant_budget(struct call_list *list,
+                                const struct protocol_grant_budget *budget);
+void protocol_call_reap(struct call_list *list, uint64_t tag, struct span ns,
+                        struct span owner, uint64_t lease_ms, uint64_t beat_ms,
+                        uint32_t chunk);
+void protocol_call_promote(struct call_list *list, uint64_t tag, struct span ns,
+                           struct span owner, uint32_t max);
+void protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
+                          struct span owner, uint32_t max);
+void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
+                         struct span owner);
+
+/* Everybody.  Families are added to a glance as words. */
+void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);
+void protocol_call_cancel(struct call_list *list, uint64_t tag, struct span ns,
+                          struct span id);
+
+#endif
