@@ -3,8 +3,9 @@
  *   "0000…-3/40,900"  ◄── print ── struct protocol_element ◄── parse ── bytes of Redis
  *
  * Shared by scheduler, worker, command line and simulator, so that each format has one
- * reader and one writer in C.  protocol_call.h builds the calls, protocol_answer.h reads
- * their answers, protocol_event.h the event lines.
+ * reader and one writer in C.  protocol_record.h has the records of families, lanes and
+ * leases, protocol_call.h builds the calls, protocol_answer.h reads their answers,
+ * protocol_event.h the event lines.
  *
  * Parsers take bytes that anybody may have written: they answer ERR_MALFORMED or, for a
  * record of another format, ERR_UNSUPPORTED, and write nothing then.  Spans in what they
@@ -66,23 +67,6 @@ enum protocol_ticket {
 	PROTOCOL_TICKET_COUNT,
 };
 
-/* Bits of a family's non-empty lists; (bits & (3 << 2 * band)) is one band. */
-enum protocol_list {
-	PROTOCOL_BACK_HIGH = 1,
-	PROTOCOL_READY_HIGH = 2,
-	PROTOCOL_BACK_NORMAL = 4,
-	PROTOCOL_READY_NORMAL = 8,
-	PROTOCOL_BACK_LOW = 16,
-	PROTOCOL_READY_LOW = 32,
-	PROTOCOL_LIST_NOW = 64,
-};
-
-enum protocol_flag {
-	PROTOCOL_PAUSED = 1,
-	PROTOCOL_SHARED = 2,
-	PROTOCOL_OPAQUE = 4
-};
-
 struct protocol_lane_id {
 	struct id128 node;
 	uint32_t domain; /* 0 for a hosted account */
@@ -107,48 +91,6 @@ struct protocol_usage { /* PROTOCOL_UNKNOWN where not known */
 	int64_t limit_requests, limit_input, limit_output; /* per minute, from headers */
 };
 
-struct protocol_family {
-	uint32_t bits;  /* enum protocol_list */
-	uint32_t flags; /* enum protocol_flag */
-	uint64_t live;
-	uint64_t hold_max_ms;
-	uint64_t input, output; /* estimate of one job */
-	uint32_t marks; /* bit i: the i-th px segment carries a marker; 1 is root */
-	struct span pool, budget;
-	struct span lanes, ancestors, px; /* comma lists: protocol_list_next */
-	struct span route;
-};
-
-struct protocol_lane {
-	enum protocol_gate gate;
-	uint32_t reason; /* of bypass and leaky, see the protocol */
-	uint64_t generation;
-	uint32_t credits;
-	uint32_t credit_role; /* 1 lead, 2 canary */
-	uint32_t in_use, window;
-	uint64_t rank;
-	uint64_t until_ms;
-	uint64_t tokens; /* P; 0 unknown */
-	uint64_t life_ms;
-	enum protocol_ticket ticket;
-	uint64_t ticket_deadline_ms;
-	uint64_t must_begin_ms;
-	struct span pool, budget, family, px, ticket_note;
-};
-
-struct protocol_lease {
-	uint64_t q;
-	struct span family;
-	struct span lane;
-	struct span element; /* or a ticket */
-	enum protocol_role role;
-	uint64_t generation;
-	uint64_t input, output; /* what the budget was charged */
-	uint64_t end_ms;
-	uint64_t delivery;
-	char band; /* h n l */
-};
-
 MUST_USE int protocol_parse_lane_id(struct span text, struct protocol_lane_id *ret_id);
 size_t protocol_print_lane_id(struct protocol_lane_id id, char *ret_text);
 
@@ -169,18 +111,6 @@ size_t protocol_print_ticket(struct protocol_lane_id lane, uint64_t generation,
 MUST_USE int protocol_parse_usage(struct span text, struct protocol_usage *ret_usage);
 size_t protocol_print_usage(const struct protocol_usage *usage, char *ret_text);
 struct protocol_usage protocol_usage_none(void);
-
-MUST_USE int protocol_parse_family(struct span text, struct protocol_family *ret_family);
-MUST_USE int protocol_parse_lane(struct span text, struct protocol_lane *ret_lane);
-MUST_USE int protocol_parse_lease(struct span text, struct protocol_lease *ret_lease);
-
-/* These need `size` bytes at least: ERR_FULL if the fields do not fit. */
-MUST_USE int protocol_print_family(const struct protocol_family *family, char *ret_text,
-                                   size_t size, size_t *ret_len);
-MUST_USE int protocol_print_lane(const struct protocol_lane *lane, char *ret_text,
-                                 size_t size, size_t *ret_len);
-MUST_USE int protocol_print_lease(const struct protocol_lease *lease, char *ret_text,
-                                  size_t size, size_t *ret_len);
 
 /* Walks a comma list: start with *list = the field; false at its end. */
 bool protocol_list_next(struct span *list, struct span *ret_item);

@@ -7,7 +7,7 @@
 #ifndef COMMON_CODEC_PROTOCOL_ANSWER_H
 #define COMMON_CODEC_PROTOCOL_ANSWER_H
 
-#include "common/codec/protocol.h"
+#include "common/codec/protocol_record.h"
 #include "common/reply.h"
 
 enum protocol_word {
