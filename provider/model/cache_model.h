@@ -47,7 +47,7 @@ struct cache_knobs {
 	uint64_t lag_us;
 	uint64_t grace_us;         /* entries linger this long past their TTL */
 	uint32_t miss_permille;    /* a request finds nothing although entries exist */
-	uint32_t evict_permille;   /* the entry a request would have read is gone */
+	uint32_t evict_permille;   /* the prefix a request would have read is gone */
 	uint32_t unknown_permille; /* usage without cache figures */
 	uint32_t shards;           /* machines with a store of their own, at least 1 */
 	uint32_t shard_rpm;        /* above it a routing number overflows; 0: never */
@@ -65,10 +65,10 @@ struct cache_model_config {
 struct cache_look {
 	struct cache_usage usage;
 	uint32_t shard;
-	uint32_t read_end;    /* blocks [0, read_end) are read */
-	uint32_t read_tokens; /* their tokens, before rounding */
-	uint32_t stored_end;  /* blocks [read_end, stored_end) are stored */
-	bool missed;          /* the coin of miss_permille fell */
+	uint32_t read_end;      /* blocks [0, read_end) are read */
+	uint32_t prefix_tokens; /* their tokens, before rounding */
+	uint32_t stored_end;    /* blocks [read_end, stored_end) are stored */
+	bool missed;            /* the coin of miss_permille fell */
 };
 
 /* Names a request in flight.  A stale ticket is the caller's bug. */
@@ -94,7 +94,7 @@ struct cache_stats {
 	uint64_t uncached_tokens;
 	uint64_t aborted;   /* finished without having responded */
 	uint64_t missed;    /* would-be reads lost to miss_permille */
-	uint64_t evicted;   /* entries lost to evict_permille */
+	uint64_t evicted;   /* would-be reads lost to evict_permille */
 	uint64_t forgotten; /* entries dropped for want of room */
 	uint32_t in_flight;
 	uint32_t in_flight_max;
@@ -127,8 +127,8 @@ struct cache_model *cache_model_init(void *memory, size_t size,
 
 void cache_model_set_knobs(struct cache_model *model, const struct cache_knobs *knobs);
 
-/* Forgets all entries and counters.  Tickets stay valid; what they were writing is not
- * written any more. */
+/* Forgets all entries and counters, and begins the random numbers anew.  Tickets stay
+ * valid; what they were writing is not written any more. */
 void cache_model_reset(struct cache_model *model);
 
 /* Decides what a request that starts now reads and writes; the request has passed
@@ -152,7 +152,7 @@ void cache_model_respond(struct cache_model *model, uint64_t now_us,
 void cache_model_finish(struct cache_model *model, uint64_t now_us,
                         struct cache_ticket ticket);
 
-const struct cache_stats *cache_model_stats(const struct cache_model *model);
+struct cache_stats cache_model_stats(const struct cache_model *model);
 
 /* Walks the remembered prefixes, most recently used first: start with *cursor = 0; false
  * at the end.  Between two calls the model must not change. */

@@ -31,6 +31,8 @@ enum cache_marker {
 	CACHE_MARKER_5M,
 	CACHE_MARKER_30M, /* breakpoints mode */
 	CACHE_MARKER_1H,
+	CACHE_MARKER_12H, /* breakpoints mode */
+	CACHE_MARKER_24H, /* implicit mode */
 	CACHE_MARKER_COUNT,
 };
 
@@ -45,7 +47,7 @@ struct cache_block {
 	struct id128 hash; /* of everything up to and including this block */
 	uint32_t tokens;   /* of this block alone */
 	uint8_t kind;      /* enum cache_block_kind */
-	uint8_t marker;    /* enum cache_marker */
+	uint8_t marker;    /* enum cache_marker; implicit mode: lifetime, none is 5m */
 	bool look;         /* breakpoints mode: an unmarked place a lookup visits */
 };
 
@@ -64,8 +66,8 @@ struct cache_usage {
 	uint32_t total_tokens;
 	uint32_t read_tokens;
 	uint32_t written_tokens;    /* charged as written: the sum of the next two */
-	uint32_t written_5m_tokens; /* 30m in breakpoints mode */
-	uint32_t written_1h_tokens;
+	uint32_t written_5m_tokens; /* or 30m */
+	uint32_t written_1h_tokens; /* or 12h */
 	uint32_t uncached_tokens;
 	uint32_t stored_tokens; /* newly put into the cache, charged or not */
 	bool known;             /* false: the provider reports no cache figures */
@@ -81,7 +83,7 @@ enum cache_verdict {
 /* Says whether the provider would take the markers as they are, or answer 400. */
 enum cache_verdict cache_request_judge(const struct cache_request *request);
 
-/* The tokens of all blocks. */
-uint32_t cache_request_tokens(const struct cache_request *request);
+/* How long an entry written under this marker lives. */
+uint64_t cache_request_ttl_us(enum cache_marker marker);
 
 #endif

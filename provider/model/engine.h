@@ -100,6 +100,9 @@ struct limit_level engine_level(struct engine *engine, uint64_t now_us, uint64_t
 const struct engine_stats *engine_stats(const struct engine *engine);
 struct cache_model *engine_cache(struct engine *engine);
 
+/* As they are now: the script of faults counts down. */
+const struct fault_knobs *engine_fault_knobs(const struct engine *engine);
+
 void engine_audit(const struct engine *engine);
 
 #endif

@@ -21,6 +21,9 @@
 
 #include "common/base.h"
 
+#define LIMIT_MODEL_PER_MINUTE_MAX 1000000000u
+#define LIMIT_MODEL_BURST_MS_MAX   3600000u
+
 enum limit_bucket {
 	LIMIT_BUCKET_REQUESTS,
 	LIMIT_BUCKET_INPUT,
@@ -40,8 +43,8 @@ enum limit_verdict {
 
 struct limit_knobs {
 	uint32_t per_minute[LIMIT_BUCKET_COUNT]; /* 0: no limit */
-	uint32_t burst_ms;     /* what a bucket holds; 0 means one minute */
-	bool reads_charged;    /* cache reads count as input */
+	uint32_t burst_ms[LIMIT_BUCKET_COUNT]; /* what it holds; 0: one minute's worth */
+	bool reads_charged;                    /* cache reads count as input */
 	bool estimate_full;    /* at start the cached part is charged too */
 	bool refusals_counted; /* a refused request still costs a request */
 	bool spend_cap;
