@@ -1,0 +1,662 @@
+/* Every word of the protocol there and back, and what strangers may write. */
+#include "common/codec/protocol_answer.h"
+#include "common/codec/protocol_call.h"
+#include "common/codec/protocol_event.h"
+#include "common/codec/protocol_record.h"
+#include "common/prng.h"
+#include "tests/lib/suite.h"
+
+#include <stdlib.h>
+
+#define NODE  "00112233445566778899aabbccddeeff"
+#define LANE  NODE ".0"
+#define OTHER "ffeeddccbbaa99887766554433221100"
+
+static struct span
+as_span(const char *text, size_t len)
+{
+	return (struct span){ text, len };
+}
+
+#define ck_assert_span(got, want) assert_span(got, want, __LINE__)
+static void
+assert_span(struct span got, const char *want, int line)
+{
+	ck_assert_msg(span_equals(got, span_from(want)), "line %d: '%.*s' is not '%s'",
+	              line, (int)got.len, got.data, want);
+}
+
+/* ---- ids, elements, tickets ------------------------------------------------------ */
+
+START_TEST(protocol_lane_id_round_trips)
+{
+	struct protocol_lane_id id;
+	char text[PROTOCOL_LANE_ID_SIZE];
+
+	ck_assert_int_eq(protocol_parse_lane_id(SPAN(NODE ".4294967295"), &id), 0);
+	ck_assert_uint_eq(id.domain, UINT32_MAX);
+	ck_assert_span(as_span(text, protocol_print_lane_id(id, text)),
+	               NODE ".4294967295");
+}
+END_TEST
+
+START_TEST(protocol_lane_id_refuses_what_is_none)
+{
+	static const char *const bad[] = {
+		"",
+		NODE,
+		NODE ".",
+		NODE ".x",
+		NODE "/0",
+		NODE ".4294967296",
+		NODE ".-1",
+		"0." NODE,
+		"00112233445566778899aabbccddeefG.0",
+		"00112233445566778899AABBCCDDEEFF.0",
+	};
+	struct protocol_lane_id id;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert_msg(protocol_parse_lane_id(span_from(bad[i]), &id) ==
+		                      ERR_MALFORMED,
+		              "'%s'", bad[i]);
+}
+END_TEST
+
+START_TEST(protocol_element_round_trips)
+{
+	static const char *const good[] = {
+		"0-0",
+		"1700000000000-3",
+		"1700000000000-3~",
+		"1-2.7~",
+		"1-2/30,40",
+		"1-2~/0,18446744073709551615",
+		"18446744073709551615-18446744073709551615.4294967295~/1,2",
+	};
+	struct protocol_element element;
+	char text[PROTOCOL_ELEMENT_SIZE];
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		ck_assert_int_eq(protocol_parse_element(span_from(good[i]), &element), 0);
+		ck_assert_span(as_span(text, protocol_print_element(&element, text)),
+		               good[i]);
+	}
+}
+END_TEST
+
+START_TEST(protocol_element_refuses_what_is_none)
+{
+	static const char *const bad[] = {
+		"",       "-",         "1",
+		"1-",     "-1",        "1-2.",
+		"1-2.0",  "1-2.x",     "a-2",
+		"1-2~~",  "1-2/",      "1-2/3",
+		"1-2/3,", "1-2/3,4,5", "1-2/x,4",
+		"1-2 ",   "1--2",      "18446744073709551616-0",
+	};
+	struct protocol_element element;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert_msg(protocol_parse_element(span_from(bad[i]), &element) ==
+		                      ERR_MALFORMED,
+		              "'%s'", bad[i]);
+	ck_assert_int_eq(protocol_parse_element(SPAN("w:" LANE ":3"), &element),
+	                 ERR_UNSUPPORTED);
+}
+END_TEST
+
+START_TEST(protocol_ticket_round_trips)
+{
+	struct protocol_lane_id lane;
+	uint64_t g;
+	char text[PROTOCOL_TICKET_SIZE];
+
+	ck_assert_int_eq(protocol_parse_ticket(SPAN("w:" LANE ":12"), &lane, &g), 0);
+	ck_assert_uint_eq(g, 12);
+	ck_assert_span(as_span(text, protocol_print_ticket(lane, g, text)),
+	               "w:" LANE ":12");
+	ck_assert_int_eq(protocol_parse_ticket(SPAN("w:" LANE), &lane, &g),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(protocol_parse_ticket(SPAN("w:" LANE ":1:2"), &lane, &g),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(protocol_parse_ticket(SPAN("x:" LANE ":1"), &lane, &g),
+	                 ERR_MALFORMED);
+}
+END_TEST
+
+START_TEST(protocol_list_of_nothing_has_no_items)
+{
+	struct span list = SPAN(""), item;
+
+	ck_assert(!protocol_list_next(&list, &item));
+	list = SPAN("a,,b");
+	ck_assert(protocol_list_next(&list, &item));
+	ck_assert_span(item, "a");
+	ck_assert(protocol_list_next(&list, &item));
+	ck_assert_span(item, "");
+	ck_assert(protocol_list_next(&list, &item));
+	ck_assert_span(item, "b");
+	ck_assert(!protocol_list_next(&list, &item));
+}
+END_TEST
+
+/* ---- usage ----------------------------------------------------------------------- */
+
+START_TEST(protocol_usage_keeps_unknown_apart_from_zero)
+{
+	struct protocol_usage usage;
+	char text[PROTOCOL_USAGE_SIZE];
+
+	ck_assert_int_eq(protocol_parse_usage(SPAN("17 18 0 - 40 -"), &usage), 0);
+	ck_assert_int_eq(usage.read, 0);
+	ck_assert_int_eq(usage.written, PROTOCOL_UNKNOWN);
+	ck_assert_int_eq(usage.limit_input, PROTOCOL_UNKNOWN);
+	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)),
+	               "17 18 0 - 40 -");
+}
+END_TEST
+
+START_TEST(protocol_usage_carries_limits)
+{
+	static const char want[] = "1 2 3 4 5 6 r=4000,o=90000";
+	struct protocol_usage usage;
+	char text[PROTOCOL_USAGE_SIZE];
+
+	ck_assert_int_eq(protocol_parse_usage(SPAN(want), &usage), 0);
+	ck_assert_int_eq(usage.limit_requests, 4000);
+	ck_assert_int_eq(usage.limit_output, 90000);
+	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)), want);
+	ck_assert_int_eq(protocol_parse_usage(SPAN("1 2 3 4 5 6 z=1,i=7"), &usage), 0);
+	ck_assert_int_eq(usage.limit_input, 7);
+}
+END_TEST
+
+START_TEST(protocol_usage_refuses_what_is_none)
+{
+	static const char *const bad[] = {
+		"1",
+		"1 2 3 4 5",
+		"1 2 3 4 5 x",
+		"1 2 3 4 5 -6",
+		"1 2 3 4 5 6 7",
+		"1 2 3 4 5 6 r=",
+		"1 2 3 4 5 6 r=x",
+		"1 2 3 4 5 6 r=1 i=2",
+		"1  2 3 4 5 6",
+		"1 2 3 4 5 9223372036854775808",
+	};
+	struct protocol_usage usage;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert_msg(protocol_parse_usage(span_from(bad[i]), &usage) ==
+		                      ERR_MALFORMED,
+		              "'%s'", bad[i]);
+	ck_assert_int_eq(protocol_parse_usage(SPAN(""), &usage), 0);
+	ck_assert_int_eq(usage.read, PROTOCOL_UNKNOWN);
+}
+END_TEST
+
+START_TEST(protocol_usage_size_is_enough_for_the_largest)
+{
+	struct protocol_usage usage = {
+		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
+		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
+	};
+	char text[PROTOCOL_USAGE_SIZE];
+
+	ck_assert_uint_le(protocol_print_usage(&usage, text), sizeof(text));
+}
+END_TEST
+
+/* ---- records --------------------------------------------------------------------- */
+
+START_TEST(protocol_family_record_round_trips)
+{
+	struct protocol_family family = {
+		.bits = 64 + 8, .flags = PROTOCOL_SHARED, .live = 1234, .hold_max_ms = 30000,
+		.input = 200, .output = 900, .marks = 3, .pool = SPAN("batch"),
+		.budget = SPAN("acct:sonnet"), .lanes = SPAN(LANE "," NODE ".1"),
+		.ancestors = SPAN(""), .px = SPAN(OTHER "," NODE), .route = SPAN("a|b"),
+	}, got;
+	char text[512], again[512];
+	size_t len, again_len;
+
+	ck_assert_int_eq(protocol_record_print_family(&family, text, sizeof(text), &len),
+	                 0);
+	ck_assert_int_eq(protocol_record_parse_family(as_span(text, len), &got), 0);
+	ck_assert_uint_eq(got.bits, 72);
+	ck_assert_uint_eq(got.live, 1234);
+	ck_assert_uint_eq(got.marks, 3);
+	ck_assert_span(got.budget, "acct:sonnet");
+	ck_assert_span(got.ancestors, "");
+	ck_assert_span(got.route, "a|b");
+	ck_assert_int_eq(
+		protocol_record_print_family(&got, again, sizeof(again), &again_len), 0);
+	ck_assert(span_equals(as_span(text, len), as_span(again, again_len)));
+}
+END_TEST
+
+START_TEST(protocol_lane_record_round_trips)
+{
+	struct protocol_lane lane = {
+		.gate = PROTOCOL_CHECKING, .reason = 5, .generation = 77, .credits = 1,
+		.credit_role = 2, .in_use = 3, .window = 200, .rank = 9,
+		.until_ms = PROTOCOL_UNTIL_NONE, .tokens = 30012, .life_ms = 290000,
+		.ticket = PROTOCOL_TICKET_TAKEN, .ticket_deadline_ms = 1700000000000,
+		.must_begin_ms = 1700000000001, .pool = SPAN("p"), .budget = SPAN("b"),
+		.family = SPAN(NODE), .px = SPAN(OTHER), .ticket_note = SPAN("by|x"),
+	}, got;
+	char text[512];
+	size_t len;
+
+	ck_assert_int_eq(protocol_record_print_lane(&lane, text, sizeof(text), &len), 0);
+	ck_assert_uint_eq(text[96], '|');
+	ck_assert_int_eq(protocol_record_parse_lane(as_span(text, len), &got), 0);
+	ck_assert_int_eq(got.gate, PROTOCOL_CHECKING);
+	ck_assert_uint_eq(got.until_ms, PROTOCOL_UNTIL_NONE);
+	ck_assert_uint_eq(got.must_begin_ms, 1700000000001);
+	ck_assert_int_eq(got.ticket, PROTOCOL_TICKET_TAKEN);
+	ck_assert_span(got.ticket_note, "by|x");
+}
+END_TEST
+
+START_TEST(protocol_record_clamps_a_number_to_its_column)
+{
+	struct protocol_lane lane = {
+		.in_use = 123456, .window = 100000, .pool = SPAN(""), .budget = SPAN(""),
+		.family = SPAN(""), .px = SPAN(""), .ticket_note = SPAN(""),
+	}, got;
+	char text[256];
+	size_t len;
+
+	ck_assert_int_eq(protocol_record_print_lane(&lane, text, sizeof(text), &len), 0);
+	ck_assert_int_eq(protocol_record_parse_lane(as_span(text, len), &got), 0);
+	ck_assert_uint_eq(got.in_use, 99999);
+	ck_assert_uint_eq(got.window, 99999);
+	ck_assert_int_eq(protocol_record_print_lane(&lane, text, 96, &len), ERR_FULL);
+}
+END_TEST
+
+START_TEST(protocol_record_tells_another_format_from_damage)
+{
+	struct protocol_lane lane;
+	struct protocol_family family;
+	char text[200];
+
+	memset(text, '0', sizeof(text));
+	text[0] = '2';
+	ck_assert_int_eq(protocol_record_parse_lane(as_span(text, 200), &lane),
+	                 ERR_UNSUPPORTED);
+	ck_assert_int_eq(protocol_record_parse_family(as_span(text, 10), &family),
+	                 ERR_UNSUPPORTED);
+	text[0] = '1';
+	ck_assert_int_eq(protocol_record_parse_lane(as_span(text, 200), &lane),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(protocol_record_parse_lane(SPAN(""), &lane), ERR_MALFORMED);
+}
+END_TEST
+
+/* Flips, cuts and grows good records: whatever comes out, it is an answer. */
+START_TEST(protocol_parsers_survive_any_bytes)
+{
+	static const char lane_text[] =
+		"10000000000010010000000200000000001700000000000000300120000290000"
+		"0000000000000000000000000000000|p|b|" NODE "|" OTHER "|";
+	static const char lease_text[] =
+		"17|" NODE "|" LANE "|1-2~/3,4|l|12|200,900|1700000000000|1|n";
+	static const char event_text[] =
+		"began " LANE " " NODE " 12 l 1 2 3 4 5 6 r=1,i=2";
+	const char *const seeds[] = { lane_text, lease_text, event_text };
+	struct prng prng;
+	char text[256];
+
+	prng_init(&prng, 42);
+	for (int round = 0; round < 30000; round++) {
+		const char *seed = seeds[round % ARRAY_SIZE(seeds)];
+		size_t len = strlen(seed);
+		struct protocol_lane lane;
+		struct protocol_family family;
+		struct protocol_lease lease;
+		struct protocol_event event;
+		struct span bytes;
+		char *copy;
+
+		memcpy(text, seed, len);
+		for (uint64_t n = prng_below(&prng, 4); n > 0; n--)
+			text[prng_below(&prng, len)] = (char)prng_below(&prng, 256);
+		len -= prng_below(&prng, 4) == 0 ? prng_below(&prng, len + 1) : 0;
+		copy = malloc(len + 1); /* exact size: sanitizers see a step too far */
+		ck_assert_ptr_nonnull(copy);
+		memcpy(copy, text, len);
+		bytes = as_span(copy, len);
+		ck_assert_int_le(protocol_record_parse_lane(bytes, &lane), 0);
+		ck_assert_int_le(protocol_record_parse_family(bytes, &family), 0);
+		ck_assert_int_le(protocol_record_parse_lease(bytes, &lease), 0);
+		ck_assert_int_le(protocol_event_parse(bytes, &event), 0);
+		free(copy);
+	}
+}
+END_TEST
+
+START_TEST(protocol_lease_round_trips)
+{
+	static const char want[] =
+		"17|" NODE "|" LANE "|1-2~/3,4|l|12|200,900|1700000000000|1|n";
+	struct protocol_lease lease;
+	char text[256];
+	size_t len;
+
+	ck_assert_int_eq(protocol_record_parse_lease(SPAN(want), &lease), 0);
+	ck_assert_int_eq(lease.role, PROTOCOL_LEAD);
+	ck_assert_uint_eq(lease.output, 900);
+	ck_assert_int_eq(protocol_record_print_lease(&lease, text, sizeof(text), &len),
+	                 0);
+	ck_assert_span(as_span(text, len), want);
+	ck_assert_int_eq(
+		protocol_record_parse_lease(SPAN("17|a|b|1-2|x|1|1,1|1|1|n"), &lease),
+		ERR_MALFORMED);
+	ck_assert_int_eq(
+		protocol_record_parse_lease(SPAN("17|a|b|1-2|p|1|1,1|1|1|n|"), &lease),
+		ERR_MALFORMED);
+}
+END_TEST
+
+/* ---- events ---------------------------------------------------------------------- */
+
+START_TEST(protocol_event_lines_round_trip)
+{
+	static const char *const lines[] = {
+		"start " LANE " " NODE " 12 l 00000000000000ff 3 9",
+		"began " LANE " " NODE " 12 l 1 2 0 30012 40 -",
+		"done " LANE " - 12 t - - - - - -",
+		"back " LANE " " NODE " 12 c worker_died",
+		"ticket " LANE " 3 ok 1 2 3 4 5 6",
+		"ticket " LANE " 3 failed overdue",
+		"pressure acct:sonnet 429 1700000000000",
+		"empty " NODE,
+		"work " NODE,
+		"expired " LANE " 3",
+		"short batch 12",
+		"hello 0123456789abcdef batch 200",
+		"bye 0123456789abcdef",
+		"dead 1-2 payload_missing",
+		"drift " LANE,
+	};
+	struct protocol_event event;
+	bool seen[PROTOCOL_EVENT_COUNT] = { false };
+	char text[512];
+	size_t len;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		ck_assert_msg(protocol_event_parse(span_from(lines[i]), &event) == 0,
+		              "'%s'", lines[i]);
+		seen[event.kind] = true;
+		ck_assert_int_eq(protocol_event_print(&event, text, sizeof(text), &len),
+		                 0);
+		ck_assert_span(as_span(text, len), lines[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
+		ck_assert(seen[i]);
+}
+END_TEST
+
+START_TEST(protocol_event_of_a_later_version_is_told_apart)
+{
+	struct protocol_event event;
+
+	ck_assert_int_eq(protocol_event_parse(SPAN("moved " LANE), &event),
+	                 ERR_UNSUPPORTED);
+	ck_assert_int_eq(protocol_event_parse(SPAN("expired " LANE " 3 more"), &event),
+	                 0);
+	ck_assert_int_eq(protocol_event_parse(SPAN("expired " LANE), &event),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(protocol_event_parse(SPAN("ticket " LANE " 3 maybe x"), &event),
+	                 ERR_MALFORMED);
+}
+END_TEST
+
+/* ---- calls ----------------------------------------------------------------------- */
+
+static struct call_list *
+list_of_room(void)
+{
+	static struct call calls[4];
+	static struct call_arg args[64];
+	static char bytes[4096];
+	static struct call_list list = {
+		.calls = calls,
+		.args = args,
+		.bytes = bytes,
+		.call_max = ARRAY_SIZE(calls),
+		.arg_max = ARRAY_SIZE(args),
+		.byte_max = sizeof(bytes),
+	};
+
+	call_reset(&list);
+	return &list;
+}
+
+static void
+assert_words(const struct call_list *list, uint32_t call, const char *want)
+{
+	struct span rest = span_from(want), word;
+
+	for (uint32_t i = 0; i < list->calls[call].arg_count; i++) {
+		struct span got = call_arg(list, &list->calls[call], i);
+
+		ck_assert_msg(protocol_cut(&rest, ' ', &word), "no word %u", i);
+		ck_assert_msg(span_equals(got, word) ||
+		                      (got.len == 0 && span_equals(word, SPAN("''"))),
+		              "word %u: '%.*s'", i, (int)got.len, got.data);
+	}
+	ck_assert(!rest.data);
+}
+
+START_TEST(protocol_call_claim_has_the_words_of_the_protocol)
+{
+	struct call_list *list = list_of_room();
+	uint32_t slots[] = { 4, 0 };
+
+	protocol_call_claim(list, 7, SPAN("{warmq}"), (struct protocol_session){ 255, 3 },
+	                    90, slots, 2);
+	ck_assert_uint_eq(list->calls[0].tag, 7);
+	assert_words(list, 0,
+	             "FCALL warmq_claim 1 {warmq}:meta 1 00000000000000ff 3 90 4 0");
+}
+END_TEST
+
+START_TEST(protocol_call_settle_claims_behind_its_jobs)
+{
+	struct call_list *list = list_of_room();
+	struct protocol_settlement job = {
+		.slot = 4,
+		.q = 90,
+		.usage = protocol_usage_none(),
+		.delivery = { SPAN("me"), 60000, SPAN("{}") },
+	};
+	uint32_t slots[] = { 4 };
+
+	job.usage = protocol_usage_none();
+	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1);
+	protocol_call_settle_job(list, &job);
+	protocol_call_claim_into(list, 91, slots, 1);
+	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 2);
+	ck_assert_span(call_arg(list, &list->calls[0], 10), "- - - - - -");
+	ck_assert_span(call_arg(list, &list->calls[0], 15), "4");
+}
+END_TEST
+
+START_TEST(protocol_call_grant_keeps_what_is_not_named)
+{
+	struct call_list *list = list_of_room();
+	struct protocol_grant grant = {
+		.lane = SPAN(LANE),
+		.family = SPAN(""),
+		.px = SPAN("x"),
+		.pool = SPAN("p"),
+		.budget = SPAN("b"),
+		.generation = 3,
+		.generation_new = 4,
+		.gate = 1,
+		.reason = 0,
+		.credits = 1,
+		.credit_role = 1,
+		.window = PROTOCOL_KEEP,
+		.rank = 2,
+		.until_ms = PROTOCOL_KEEP,
+		.tokens = PROTOCOL_KEEP,
+		.life_ms = 5,
+		.ticket = 0,
+		.ticket_deadline_ms = PROTOCOL_KEEP,
+		.marks = 1,
+	};
+	struct protocol_grant_budget budget = { SPAN("b"), 32, PROTOCOL_KEEP, 1, 2, 3 };
+
+	protocol_call_grant(list, 1, SPAN("w"), SPAN("5:ab"), SPAN("9-0"), 1);
+	protocol_call_grant_lane(list, &grant);
+	protocol_call_grant_budgets(list, 1);
+	protocol_call_grant_budget(list, &budget);
+	assert_words(list, 0,
+	             "FCALL warmq_grant 1 w:meta 1 5:ab 9-0 1 " LANE
+	             " '' x p b 3 4 1 0 1 1 - 2 - - 5 0 - 1 1 b 32 - 1 2 3");
+}
+END_TEST
+
+/* ---- answers --------------------------------------------------------------------- */
+
+#define TEXT(word)                                                     \
+	{                                                              \
+		.kind = REPLY_TEXT, .text = { word, sizeof(word) - 1 } \
+	}
+#define NUMBER(n)                                     \
+	{                                             \
+		.kind = REPLY_INTEGER, .integer = (n) \
+	}
+#define ARRAY(items_)                                                             \
+	{                                                                         \
+		.kind = REPLY_ARRAY, .count = ARRAY_SIZE(items_), .items = items_ \
+	}
+#define NOTHING                     \
+	{                           \
+		.kind = REPLY_ARRAY \
+	}
+
+START_TEST(protocol_answer_of_a_claim_is_read)
+{
+	const struct reply run[] = { TEXT(LANE),  TEXT(NODE),    TEXT("l"),
+		                     NUMBER(3),   TEXT(NODE),    NUMBER(1),
+		                     NUMBER(1),   NUMBER(18000), TEXT("30012"),
+		                     TEXT("1-2"), TEXT("1-3~") };
+	const struct reply refused[] = { NUMBER(4), TEXT("lease") };
+	const struct reply items[] = { TEXT("OK"), NUMBER(1700), NUMBER(0),
+		                       ARRAY(refused), ARRAY(run) };
+	const struct reply reply = ARRAY(items);
+	struct protocol_claim claim;
+	struct protocol_run got;
+	struct protocol_problem problem;
+
+	ck_assert_int_eq(protocol_answer_word(&reply), PROTOCOL_OK);
+	ck_assert_int_eq(protocol_answer_claim(&reply, &claim), 0);
+	ck_assert_uint_eq(claim.runs_count, 1);
+	ck_assert_int_eq(protocol_answer_run(&claim, 0, &got), 0);
+	ck_assert_int_eq(got.role, PROTOCOL_LEAD);
+	ck_assert(got.begin);
+	ck_assert_uint_eq(got.tokens, 30012);
+	ck_assert_uint_eq(got.elements_count, 2);
+	ck_assert_span(reply_text(&got.elements[1]), "1-3~");
+	ck_assert_int_eq(protocol_answer_refusal(&claim, 0, &problem), 0);
+	ck_assert_uint_eq(problem.slot, 4);
+	ck_assert_span(problem.held, "lease");
+	ck_assert_int_eq(protocol_answer_settle(&reply, &claim), ERR_MALFORMED);
+}
+END_TEST
+
+START_TEST(protocol_answer_words_are_told_apart)
+{
+	static const struct {
+		const char *text;
+		enum protocol_word word;
+	} errors[] = {
+		{ "ERR Function not found", PROTOCOL_MISSING },
+		{ "LOADING Redis is loading the dataset in memory", PROTOCOL_LOADING },
+		{ "ERR warmq claim: q: Function not found", PROTOCOL_ERROR },
+		{ "OOM command not allowed", PROTOCOL_ERROR },
+	};
+	const struct reply gone[] = { TEXT("GONE") };
+	const struct reply strange[] = { TEXT("HELLO") };
+	const struct reply reply_gone = ARRAY(gone), reply_strange = ARRAY(strange),
+			   reply_empty = NOTHING;
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		struct reply reply = { .kind = REPLY_ERROR,
+			               .text = span_from(errors[i].text) };
+
+		ck_assert_int_eq(protocol_answer_word(&reply), errors[i].word);
+	}
+	ck_assert_int_eq(protocol_answer_word(&reply_gone), PROTOCOL_GONE);
+	ck_assert_int_eq(protocol_answer_word(&reply_strange), PROTOCOL_STRANGE);
+	ck_assert_int_eq(protocol_answer_word(&reply_empty), PROTOCOL_STRANGE);
+}
+END_TEST
+
+START_TEST(protocol_answer_of_attach_lists_the_slots)
+{
+	const struct reply first[] = { NUMBER(0),
+		                       TEXT("17|" NODE "|" LANE "|1-2|p|1|1,1|9|1|n") };
+	const struct reply second[] = { NUMBER(5), TEXT("junk") };
+	const struct reply items[] = { TEXT("OK"), NUMBER(1), NUMBER(8), ARRAY(first),
+		                       ARRAY(second) };
+	const struct reply reply = ARRAY(items);
+	struct protocol_lease lease;
+	uint64_t connection;
+	uint32_t slot;
+
+	ck_assert_int_eq(protocol_answer_attach(&reply, &connection), 0);
+	ck_assert_uint_eq(connection, 8);
+	ck_assert(protocol_answer_slot(&reply, 0, &slot, &lease));
+	ck_assert_uint_eq(lease.q, 17);
+	ck_assert(protocol_answer_slot(&reply, 1, &slot, &lease));
+	ck_assert_uint_eq(slot, 5);
+	ck_assert_uint_eq(lease.q, 0);
+	ck_assert(!protocol_answer_slot(&reply, 2, &slot, &lease));
+}
+END_TEST
+
+START_TEST(protocol_answer_of_grant_and_glance_is_read)
+{
+	const struct reply lane[] = { TEXT(LANE), TEXT("refused"), NUMBER(4),
+		                      NUMBER(2),  NUMBER(8),       NUMBER(1700) };
+	const struct reply family[] = { TEXT(NODE), NUMBER(55), NUMBER(2), NUMBER(1700) };
+	const struct reply items[] = { TEXT("OK"), NUMBER(1), ARRAY(lane),
+		                       ARRAY(family) };
+	const struct reply reply = ARRAY(items);
+	struct protocol_granted granted;
+	struct protocol_glance glance;
+
+	ck_assert(protocol_answer_granted(&reply, 0, &granted));
+	ck_assert(!granted.done);
+	ck_assert_uint_eq(granted.generation, 4);
+	ck_assert(!protocol_answer_granted(&reply, 2, &granted));
+	ck_assert(protocol_answer_glance(&reply, 1, &glance));
+	ck_assert_uint_eq(glance.backlog, 55);
+	ck_assert(!protocol_answer_glance(&reply, 0, &glance));
+}
+END_TEST
+
+SUITE_MAIN(
+	"protocol", protocol_lane_id_round_trips, protocol_lane_id_refuses_what_is_none,
+	protocol_element_round_trips, protocol_element_refuses_what_is_none,
+	protocol_ticket_round_trips, protocol_list_of_nothing_has_no_items,
+	protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
+	protocol_usage_refuses_what_is_none,
+	protocol_usage_size_is_enough_for_the_largest, protocol_family_record_round_trips,
+	protocol_lane_record_round_trips, protocol_record_clamps_a_number_to_its_column,
+	protocol_record_tells_another_format_from_damage,
+	protocol_parsers_survive_any_bytes, protocol_lease_round_trips,
+	protocol_event_lines_round_trip, protocol_event_of_a_later_version_is_told_apart,
+	protocol_call_claim_has_the_words_of_the_protocol,
+	protocol_call_settle_claims_behind_its_jobs,
+	protocol_call_grant_keeps_what_is_not_named, protocol_answer_of_a_claim_is_read,
+	protocol_answer_words_are_told_apart, protocol_answer_of_attach_lists_the_slots,
+	protocol_answer_of_grant_and_glance_is_read)
