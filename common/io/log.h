@@ -21,7 +21,7 @@
 
 #define LOG_BURST     20
 #define LOG_WINDOW_MS 10000
-#define LOG_LINE_MAX  4096 /* bytes; longer lines are cut */
+#define LOG_LINE_MAX  4096 /* bytes; fields that do not fit are left out */
 
 enum log_level {
 	LOG_LEVEL_DEBUG,

@@ -23,6 +23,9 @@
  * The address is resolved by the system's blocking resolver: use an IP address or a Unix
  * socket where a second's pause would hurt.  No subscriptions: use a stream.
  *
+ * redis_create ignores SIGPIPE for the whole process: hiredis writes with write(2), and
+ * a vanished server must be an error, not the end.
+ *
  * Works with hiredis 0.14 (Debian 12) and 1.x (Debian 13), over our own libuv adapter:
  * the one in 0.14 ignores poll errors and knows no timers. */
 #ifndef COMMON_IO_REDIS_H

@@ -7,7 +7,8 @@
  * same order.  After ERR_CONNECTION or ERR_TIMEOUT the connection is dead and only
  * redis_sync_close is left.
  *
- * A reply lives until the next call on the same connection. */
+ * A reply lives until the next call on the same connection.  redis_sync_open ignores
+ * SIGPIPE for the whole process, as redis_create does. */
 #ifndef COMMON_IO_REDIS_SYNC_H
 #define COMMON_IO_REDIS_SYNC_H
 
@@ -16,7 +17,7 @@
 #include "common/io/redis_url.h"
 #include "common/reply.h"
 
-#define REDIS_SYNC_MESSAGE_SIZE 256
+#define REDIS_SYNC_MESSAGE_SIZE 512
 
 struct redis_sync;
 
