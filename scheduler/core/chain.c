@@ -1,0 +1,57 @@
+#include "scheduler/core/chain.h"
+
+/* Whether a marker at this node's end can pay: somebody else reads it, and the provider
+ * caches so much. */
+static bool
+pays(const struct chain_node *node, uint32_t minimum_tokens)
+{
+	if (!(node->flags & CHAIN_SHARED))
+		return false;
+	return node->tokens == 0 || node->tokens >= minimum_tokens;
+}
+
+/* The deepest node in [0, end) that pays and has `flag`; `end` if there is none. */
+static uint32_t
+deepest(const struct chain *chain, uint32_t end, uint32_t minimum_tokens, uint32_t flag)
+{
+	for (uint32_t i = end; i-- > 0;)
+		if ((chain->nodes[i].flags & flag) &&
+		    pays(&chain->nodes[i], minimum_tokens))
+			return i;
+	return end;
+}
+
+static uint32_t
+all_with(const struct chain *chain, uint32_t minimum_tokens, uint32_t flag)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		if ((chain->nodes[i].flags & flag) &&
+		    pays(&chain->nodes[i], minimum_tokens))
+			bits |= 1u << i;
+	return bits;
+}
+
+uint32_t
+chain_gates(const struct chain *chain, bool needs_marker, uint32_t minimum_tokens)
+{
+	uint32_t leaf = chain->count - 1, bits, ancestor;
+
+	VERIFY(chain->count > 0);
+	VERIFY(chain->count <= CHAIN_MAX);
+	if (!needs_marker)
+		return all_with(chain, minimum_tokens, CHAIN_SHARED);
+
+	bits = all_with(chain, minimum_tokens, CHAIN_MARKED);
+	if ((chain->nodes[leaf].flags & CHAIN_MARKABLE) &&
+	    pays(&chain->nodes[leaf], minimum_tokens))
+		bits |= 1u << leaf;
+	/* One marker above the leaf is enough; a user's own counts. */
+	if (bits & ((1u << leaf) - 1))
+		return bits;
+	ancestor = deepest(chain, leaf, minimum_tokens, CHAIN_MARKABLE);
+	if (ancestor < leaf)
+		bits |= 1u << ancestor;
+	return bits;
+}

@@ -1,0 +1,165 @@
+/* core.h - the scheduling decision, and nothing else.
+ *
+ * A core is a function with a memory: (state, now, event) -> (state, commands).  It
+ * reads no clock, makes no system call, allocates nothing after core_init and never
+ * calls back.  The daemon feeds it Redis and libuv; the simulator feeds it a seed.  Both
+ * must get the same commands for the same events.
+ *
+ *   events ──► evidence ──► gate ──► election ──► grants ──► commands
+ *                 │                    ▲  ▲
+ *                 └──► pacer ──────────┘  └── pools: which family next
+ *
+ * Gate: what the cache says of a lane.  Pacer: what the provider allows.  Pools: who is
+ * next.  docs/CORE.md explains them with pictures; the words are in lane.h, event.h and
+ * command.h.
+ *
+ * Memory grows with families, never with jobs.  When a limit of the configuration is
+ * reached, the oldest idle family is forgotten; if none is idle, new families run
+ * unheld.  All time is milliseconds of the Redis clock. */
+#ifndef SCHEDULER_CORE_CORE_H
+#define SCHEDULER_CORE_CORE_H
+
+#include "common/base.h"
+#include "common/id.h"
+#include "scheduler/core/command.h"
+#include "scheduler/core/event.h"
+
+#define CORE_DEADLINE_NONE UINT64_MAX
+
+/* Limits, then policy.  CORE_CONFIG_DEFAULT has the recommended values; the tests change
+ * one at a time. */
+struct core_config {
+	uint32_t families_max;
+	uint32_t lanes_max; /* at least families_max */
+	uint32_t pools_max, budgets_max, models_max;
+
+	uint64_t hold_max_ms;      /* default of a job; DECISIONS: 30 s */
+	uint64_t max_wait_ms;      /* default of a pool */
+	uint64_t leader_ms_max;    /* longest patience with a leader, 60 s */
+	uint64_t leader_ms_first;  /* while no leader's time is known, 30 s */
+	uint64_t lag_ms_max;       /* longest lag believed, 2,050 ms */
+	uint64_t recheck_ms;       /* shortest wait after a miss, 2 s */
+	uint64_t margin_ms;        /* taken off an entry's life, 10 s */
+	uint32_t misses_max;       /* misses until a lane is leaky, 3 */
+	uint32_t trust_proofs;     /* proofs in a row until trust, 20 */
+	uint32_t refusals_max;     /* leaders refused until bypass, 3 */
+	uint32_t pace_start;       /* 32 */
+	uint64_t pace_gap_ms;      /* shortest time between two doublings, 100 */
+	uint64_t pace_patience_ms; /* a doubling without evidence or pressure, 2 s */
+	uint64_t pace_memory_ms;   /* how long a peak counts, 10 min */
+	uint64_t look_ms;          /* a credit that nobody took is looked after, 5 s */
+	uint64_t linger_ms;        /* a drained family keeps its rank so long, 2 s */
+};
+
+#define CORE_CONFIG_DEFAULT                                                              \
+	{                                                                                \
+		.families_max = 100000, .lanes_max = 150000, .pools_max = 64,            \
+		.budgets_max = 256, .models_max = 256, .hold_max_ms = 30000,             \
+		.max_wait_ms = 300000, .leader_ms_max = 60000, .leader_ms_first = 30000, \
+		.lag_ms_max = 2050, .recheck_ms = 2000, .margin_ms = 10000,              \
+		.misses_max = 3, .trust_proofs = 20, .refusals_max = 3,                  \
+		.pace_start = 32, .pace_gap_ms = 100, .pace_patience_ms = 2000,          \
+		.pace_memory_ms = 600000, .look_ms = 5000, .linger_ms = 2000,            \
+	}
+
+struct core;
+
+size_t core_size(const struct core_config *config);
+
+/* `memory` is aligned to 16 and core_size() large.  The core is recovering until it is
+ * told EVENT_RECOVERED_END, also in an empty namespace. */
+struct core *core_init(void *memory, size_t memory_size,
+                       const struct core_config *config);
+
+/* Advances to `now_ms` (never backwards) and consumes one event.  `out` is overwritten.
+ * If work remains, core_deadline() answers `now_ms`: step again, with a TICK. */
+void core_step(struct core *core, uint64_t now_ms, const struct event *event,
+               struct command_list *out);
+
+/* When to step again at the latest; absolute, CORE_DEADLINE_NONE to sleep. */
+uint64_t core_deadline(const struct core *core);
+
+/* True while a lane with work is not open yet or a pacer is rising: the event stream
+ * should then be read every 10 to 20 ms, otherwise every 200 ms. */
+bool core_busy(const struct core *core);
+
+/* VERIFYs the whole state; O(n). */
+void core_audit(const struct core *core);
+
+/* What stands between a family and its next start: the first that applies. */
+enum core_blocked {
+	CORE_BLOCKED_NOTHING,
+	CORE_BLOCKED_NO_WORK,
+	CORE_BLOCKED_PAUSED,
+	CORE_BLOCKED_NO_WORKER, /* the pool has no slots */
+	CORE_BLOCKED_PARKED,    /* the account, until blocked_until_ms */
+	CORE_BLOCKED_WRITING,   /* its prefix is being written by another request */
+	CORE_BLOCKED_CHECKING,  /* a reader is being awaited, or the lag */
+	CORE_BLOCKED_ELECTED,   /* it may write and waits for a slot */
+	CORE_BLOCKED_ORDER,     /* families before it are drained first */
+	CORE_BLOCKED_PACE,      /* the account's slow start: blocked_number in flight */
+	CORE_BLOCKED_BUDGET,    /* bucket blocked_bucket, limit blocked_number a minute */
+	CORE_BLOCKED_COUNT,
+};
+
+struct core_lane_view {
+	struct lane_id lane;
+	enum lane_gate gate;
+	enum lane_reason reason;
+	uint64_t until_ms;  /* open: warm until; bypass, leaky: tried again */
+	uint64_t check_ms;  /* checking: not before */
+	uint32_t p, tokens; /* proved and estimated size; 0 = unknown */
+	uint32_t misses, unproven;
+	bool gates, marked; /* as this family sees it */
+};
+
+struct core_family_view {
+	struct id128 id, pool, budget, model;
+	uint32_t lanes_count; /* root first; the last is the family's own */
+	struct core_lane_view lanes[CHAIN_MAX];
+	uint32_t waiting, running; /* estimates */
+	uint64_t oldest_ms;        /* id time of its oldest waiting job; 0 = none */
+	bool active;
+	uint32_t rank;
+	enum core_blocked blocked_on;
+	uint64_t blocked_until_ms;
+	uint64_t blocked_number;
+	enum event_bucket blocked_bucket;
+};
+
+/* ERR_NOT_FOUND if the core does not know the family. */
+MUST_USE int core_family_view(const struct core *core, struct id128 family,
+                              struct core_family_view *ret_view);
+
+struct core_budget_view {
+	uint32_t pace;
+	bool rising;
+	uint64_t parked_until_ms;
+	uint64_t limits[EVENT_BUCKET_COUNT];
+	uint32_t pending; /* jobs that wait or run, estimate */
+};
+
+MUST_USE int core_budget_view(const struct core *core, struct id128 budget,
+                              struct core_budget_view *ret_view);
+
+struct core_model_view {
+	uint64_t lag_ms; /* EVENT_UNKNOWN until learned */
+	uint32_t proofs; /* in a row */
+	bool trusted, call_refused;
+	uint64_t leader_ms; /* patience with a leader now */
+};
+
+MUST_USE int core_model_view(const struct core *core, struct id128 model,
+                             struct core_model_view *ret_view);
+
+struct core_counts {
+	uint32_t families, lanes;
+	uint32_t lanes_by_gate[LANE_GATE_COUNT];
+	uint64_t steps, elections, proofs, misses, opened, closed, revoked;
+};
+
+struct core_counts core_counts(const struct core *core);
+
+const char *core_blocked_text(enum core_blocked blocked);
+
+#endif

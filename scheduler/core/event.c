@@ -1,0 +1,36 @@
+#include "scheduler/core/event.h"
+
+const char *
+event_kind_text(enum event_kind kind)
+{
+	static const char *const texts[] = {
+		[EVENT_TICK] = "TICK",
+		[EVENT_MODEL] = "MODEL",
+		[EVENT_POOL] = "POOL",
+		[EVENT_BUDGET] = "BUDGET",
+		[EVENT_HOLD] = "HOLD",
+		[EVENT_PAUSE] = "PAUSE",
+		[EVENT_RECOVERED_FAMILY] = "RECOVERED_FAMILY",
+		[EVENT_RECOVERED_LANE] = "RECOVERED_LANE",
+		[EVENT_RECOVERED_LEASE] = "RECOVERED_LEASE",
+		[EVENT_RECOVERED_BUDGET] = "RECOVERED_BUDGET",
+		[EVENT_RECOVERED_END] = "RECOVERED_END",
+		[EVENT_ADMITTED] = "ADMITTED",
+		[EVENT_GRANTED] = "GRANTED",
+		[EVENT_PACED] = "PACED",
+		[EVENT_GLANCED] = "GLANCED",
+		[EVENT_START] = "START",
+		[EVENT_BEGAN] = "BEGAN",
+		[EVENT_DONE] = "DONE",
+		[EVENT_BACK] = "BACK",
+		[EVENT_TICKET] = "TICKET",
+		[EVENT_PRESSURE] = "PRESSURE",
+		[EVENT_EMPTY] = "EMPTY",
+		[EVENT_WORK] = "WORK",
+		[EVENT_EXPIRED] = "EXPIRED",
+		[EVENT_SHORT] = "SHORT",
+	};
+
+	VERIFY(kind < EVENT_KIND_COUNT);
+	return texts[kind];
+}
