@@ -19,9 +19,9 @@
 
 #include "common/base.h"
 #include "common/id.h"
-#include "scheduler/core/chain.h"
 #include "scheduler/core/event.h"
 #include "scheduler/core/lane.h"
+#include "scheduler/core/lineage.h"
 
 #define COMMAND_MAX  64         /* commands of one step */
 #define COMMAND_KEEP UINT64_MAX /* "-": leave the stored value as it is */
@@ -42,7 +42,7 @@ struct command_grant {
 	struct lane_id lane;
 	bool has_family; /* the lane's node is the leaf of a family of the same id */
 	struct id128 pool, budget;
-	struct id128 chain[CHAIN_MAX];
+	struct id128 chain[LINEAGE_MAX];
 	uint32_t chain_count;
 	uint64_t g, g_new;
 	enum lane_gate gate;

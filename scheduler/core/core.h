@@ -116,7 +116,7 @@ struct core_lane_view {
 struct core_family_view {
 	struct id128 id, pool, budget, model;
 	uint32_t lanes_count; /* root first; the last is the family's own */
-	struct core_lane_view lanes[CHAIN_MAX];
+	struct core_lane_view lanes[LINEAGE_MAX];
 	uint32_t waiting, running; /* estimates */
 	uint64_t oldest_ms;        /* id time of its oldest waiting job; 0 = none */
 	bool active;

@@ -20,8 +20,8 @@
 
 #include "common/base.h"
 #include "common/id.h"
-#include "scheduler/core/chain.h"
 #include "scheduler/core/lane.h"
+#include "scheduler/core/lineage.h"
 
 #define EVENT_UNKNOWN UINT64_MAX /* a time or a count that nobody knows; not zero */
 
@@ -118,7 +118,7 @@ enum {
  * The leaf of the chain is the family's id. */
 struct event_admitted {
 	struct id128 pool, budget, model;
-	struct chain chain;
+	struct lineage chain;
 	uint32_t domain;
 	uint32_t flags; /* EVENT_FAMILY_... */
 	uint32_t jobs[EVENT_LIST_COUNT];
