@@ -26,8 +26,8 @@
 #include "common/base.h"
 #include "common/buffer.h"
 #include "common/codec/dialect.h"
-#include "common/codec/json.h"
 #include "common/codec/part.h"
+#include "common/codec/tape.h"
 #include "common/error.h"
 #include "common/id.h"
 
@@ -108,8 +108,8 @@ struct chain {
 	/* inside */
 	struct buffer bytes;
 	struct buffer scratch;
-	struct json json;
-	struct json prefix;
+	struct tape tape;
+	struct tape prefix;
 	uint64_t seed;
 	unsigned id_bits;
 };

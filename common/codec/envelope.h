@@ -18,7 +18,7 @@
 #include "common/base.h"
 #include "common/buffer.h"
 #include "common/codec/chain.h"
-#include "common/codec/json.h"
+#include "common/codec/tape.h"
 #include "common/error.h"
 
 #define ENVELOPE_BODY_MAX   ((size_t)8 << 20) /* default of max_job */
@@ -135,7 +135,7 @@ struct envelope_reader {
 	int form;          /* flat, json, MessagePack */
 	uint32_t count;    /* jobs in the entry */
 	uint32_t index;    /* of the next job */
-	struct json json;
+	struct tape tape;
 	uint32_t json_at;
 	struct span packed; /* rest of a MessagePack array */
 	struct buffer scratch;

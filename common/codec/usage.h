@@ -17,7 +17,7 @@
 #include "common/base.h"
 #include "common/buffer.h"
 #include "common/codec/dialect.h"
-#include "common/codec/json.h"
+#include "common/codec/tape.h"
 
 #define USAGE_UNKNOWN (-1)
 
@@ -34,14 +34,14 @@ struct usage {
 
 void usage_init(struct usage *usage); /* all unknown */
 
-/* Takes over what the usage object at token `at` of `json` says.  Recognises the shapes
+/* Takes over what the usage object at token `at` of `tape` says.  Recognises the shapes
  * of Anthropic, OpenAI chat and responses, DeepSeek, vLLM, SGLang, llama.cpp, OpenRouter
  * by their fields, not by dialect.  No object: no change. */
-void usage_merge(struct usage *usage, const struct json *json, uint32_t at);
+void usage_merge(struct usage *usage, const struct tape *tape, uint32_t at);
 
 /* Finds and merges the usage of a whole answer or of one stream event: `usage`,
  * `message.usage`, `response.usage`, `timings`. */
-void usage_merge_answer(struct usage *usage, const struct json *json);
+void usage_merge_answer(struct usage *usage, const struct tape *tape);
 
 /* Derives what follows from the rest: call once, when no more is to come. */
 void usage_finish(struct usage *usage);

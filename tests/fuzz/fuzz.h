@@ -1,0 +1,24 @@
+/* fuzz.h - one fuzz target per file, run by two engines.
+ *
+ *   int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+ *
+ * -Dfuzz=replay (default): replay.c feeds the target its corpus, and then FUZZ_ROUNDS
+ * mutations of it drawn from a fixed seed: a test that any compiler can run.
+ * -Dfuzz=libfuzzer: clang's engine hunts; `./fuzz_tape corpus/tape`.
+ *
+ * A target states with VERIFY what must hold for every input.  It keeps no state from
+ * one input to the next. */
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
+
+#include "common/base.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static inline struct span
+fuzz_span(const uint8_t *data, size_t size)
+{
+	return (struct span){ (const char *)data, size };
+}
+
+#endif
