@@ -1,22 +1,32 @@
 #include "common/codec/tape.h"
 #include "common/codec/tape_text.h"
 
-/* One past the closing quote of the string whose opening quote is at `at`. */
+static size_t
+find_byte(struct span value, size_t at, size_t end, char byte)
+{
+	const char *found = at < end ? memchr(value.data + at, byte, end - at) : NULL;
+
+	return found ? (size_t)(found - value.data) : end;
+}
+
+/* One past the closing quote of the string whose opening quote is at `at`.  Looks for the
+ * next quote again only when an escape covers it: texts with many escapes stay linear. */
 static size_t
 string_end(struct span value, size_t at)
 {
-	for (at++; at < value.len; at++) {
-		const char *quote = memchr(value.data + at, '"', value.len - at);
-		const char *slash;
-		size_t stop = quote ? (size_t)(quote - value.data) : value.len;
+	size_t quote;
 
-		slash = memchr(value.data + at, '\\', stop - at);
-		if (!slash)
-			return stop + 1;
-		at = (size_t)(slash - value.data) +
-		     1; /* the loop steps over the escaped */
+	at++;
+	quote = find_byte(value, at, value.len, '"');
+	for (;;) {
+		size_t slash = find_byte(value, at, quote, '\\');
+
+		if (slash == quote)
+			return MIN(quote + 1, value.len);
+		at = slash + 2;
+		if (at > quote)
+			quote = find_byte(value, at, value.len, '"');
 	}
-	return value.len;
 }
 
 static bool
