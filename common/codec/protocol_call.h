@@ -32,7 +32,6 @@ struct protocol_hello {
 	struct span budgets; /* comma list, or "*" */
 	uint64_t lease_ms;
 	uint64_t replaces; /* nonce of the predecessor, 0: none */
-	uint64_t job_ms;   /* longest time-out of its jobs, for their hard end */
 };
 
 struct protocol_delivery { /* where a result goes; `reply` may be empty */
@@ -138,16 +137,9 @@ void protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
 void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
                          struct span owner);
 
-/* Everybody.  Families of a glance and ids of a requeue are added as words. */
+/* Everybody.  Families are added to a glance as words. */
 void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);
 void protocol_call_cancel(struct call_list *list, uint64_t tag, struct span ns,
                           struct span id);
-void protocol_call_requeue(struct call_list *list, uint64_t tag, struct span ns);
-void protocol_call_hold(struct call_list *list, uint64_t tag, struct span ns, bool on,
-                        struct span who);
-void protocol_call_pause(struct call_list *list, uint64_t tag, struct span ns,
-                         struct span family, bool on);
-void protocol_call_count(struct call_list *list, uint64_t tag, struct span ns);
-void protocol_call_version(struct call_list *list, uint64_t tag, struct span ns);
 
 #endif

@@ -23,7 +23,7 @@
  *   agent_answer(agent, now, tag, reply);     any number of these in one loop turn,
  *   agent_ended(agent, now, slot, q, &end);   they only change the memory
  *   do {
- *           agent_step(agent, now, &out);     send out.calls, obey out.commands
+ *           agent_step(agent, now, &out);     obey out.commands, send out.calls
  *   } while (agent_deadline(agent) <= now);
  *   sleep until agent_deadline(agent) or something happens
  *
@@ -73,7 +73,7 @@ struct agent_config {
 /* The values named above; slots, names and seed are the caller's. */
 struct agent_config agent_config_default(void);
 
-/* What to run.  Borrowed from the agent until its next call: copy it. */
+/* What to run.  Borrowed from the agent until it is called again: copy it. */
 struct agent_job {
 	uint32_t slot;
 	uint64_t q;
@@ -93,7 +93,8 @@ enum agent_command_kind {
 	AGENT_ABORT,    /* slot, q: stop it; ends in agent_ended, before long */
 	AGENT_SPOOL,    /* handle: put this result on disk, it may have to outlive us */
 	AGENT_DROP,     /* handle: nobody needs this result any more */
-	AGENT_SESSION,  /* nonce: remember it as the predecessor of the next process */
+	AGENT_SESSION,  /* number, a nonce: remember it as the predecessor of the next
+	                   process */
 	AGENT_CLOSE,    /* give the connection up and make another one; no agent_lost */
 	AGENT_NOTE,     /* note, number: for the log */
 	AGENT_FINISHED, /* stopped: nothing is held any more, or the time is up */
@@ -219,7 +220,8 @@ bool agent_late_room(const struct agent *agent);
  * AGENT_FINISHED.  Called again, the shorter time counts. */
 void agent_stop(struct agent *agent, uint64_t now_ms, uint64_t drain_ms);
 
-/* Does what is due, at most one outputful. */
+/* Does what is due, at most one outputful.  Commands first: a session has to be noted
+ * before it exists.  A step that closes the connection sends nothing. */
 void agent_step(struct agent *agent, uint64_t now_ms, struct agent_output *out);
 
 /* When to step again at the latest; a time that has passed: at once. */

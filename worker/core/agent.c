@@ -1,0 +1,334 @@
+#include "worker/core/agent.h"
+
+#include "worker/core/agent_command.h"
+#include "worker/core/agent_lease.h"
+#include "worker/core/agent_receive.h"
+#include "worker/core/agent_send.h"
+#include "worker/core/agent_state.h"
+#include "worker/core/agent_timer.h"
+
+struct agent_config
+agent_config_default(void)
+{
+	return (struct agent_config){
+		.ns = SPAN("warmq"),
+		.label = SPAN("worker"),
+		.pool = SPAN("default"),
+		.budgets = SPAN("*"),
+		.slots = 1,
+		.kept_max = 4096,
+		.lease_ms = 30000,
+		.beat_ms = 10000,
+		.margin_ms = 5000,
+		.poll_ms = 1000,
+		.call_ms = 5000,
+		.kept_ms = 10000,
+		.late_ms = 1000,
+		.retry_ms = 500,
+		.retry_ms_max = 30000,
+	};
+}
+
+/* Each slot may have a result, an orphan on the way to one, and leave one behind; half
+ * as much again waits for its drop. */
+static uint32_t
+results_max(const struct agent_config *config)
+{
+	return config->slots * 4 + config->kept_max + AGENT_BATCH;
+}
+
+static size_t
+round_up(size_t size)
+{
+	return (size + 15) / 16 * 16;
+}
+
+size_t
+agent_size(const struct agent_config *config)
+{
+	return round_up(sizeof(struct agent)) +
+	       round_up(config->slots * sizeof(struct slot)) +
+	       round_up(result_pool_size(results_max(config))) +
+	       round_up(heap_size(config->slots));
+}
+
+struct agent *
+agent_init(void *memory, size_t memory_size, uint64_t now_ms,
+           const struct agent_config *config)
+{
+	struct agent *agent = memory;
+	char *place = memory;
+
+	VERIFY(config->slots > 0);
+	VERIFY(config->slots <= AGENT_SLOTS_MAX);
+	VERIFY(config->margin_ms < config->lease_ms);
+	VERIFY(memory_size >= agent_size(config));
+
+	*agent = (struct agent){ .config = *config, .now_ms = now_ms };
+	place += round_up(sizeof *agent);
+	slot_set_init(&agent->slots, (struct slot *)(void *)place, config->slots);
+	place += round_up(config->slots * sizeof(struct slot));
+	result_pool_init(&agent->results, place, results_max(config));
+	place += round_up(result_pool_size(results_max(config)));
+	heap_init(&agent->leaders, place, config->slots);
+	flight_init(&agent->flights);
+	prng_init(&agent->prng, config->seed);
+	agent->replaces = config->replaces;
+	agent->q_next = 1;
+	agent->drain_until_ms = AGENT_DEADLINE_NONE;
+	return agent;
+}
+
+void
+agent_state_note(struct agent *agent, enum agent_note note, uint64_t number,
+                 struct span text)
+{
+	struct agent_note_entry *entry;
+	uint32_t at = (agent->notes_first + agent->notes_count) % AGENT_NOTES_MAX;
+
+	if (agent->notes_count == AGENT_NOTES_MAX)
+		agent->notes_first = (agent->notes_first + 1) % AGENT_NOTES_MAX;
+	else
+		agent->notes_count++;
+	entry = &agent->notes[at];
+	entry->note = note;
+	entry->number = number;
+	entry->text_len = (uint32_t)MIN(text.len, sizeof entry->text);
+	if (entry->text_len > 0)
+		memcpy(entry->text, text.data, entry->text_len);
+	agent->is_dirty = true;
+}
+
+bool
+agent_state_is_willing(const struct agent *agent)
+{
+	return !agent->is_fenced && !agent->is_stopping && !agent->attach_due &&
+	       agent->results.lists[RESULT_LATE].count < agent->config.slots;
+}
+
+static void
+advance(struct agent *agent, uint64_t now_ms)
+{
+	VERIFY(now_ms >= agent->now_ms);
+	agent->now_ms = now_ms;
+	agent->is_dirty = true;
+}
+
+void
+agent_connected(struct agent *agent, uint64_t now_ms)
+{
+	advance(agent, now_ms);
+	if (agent->phase == AGENT_OVER)
+		return;
+	VERIFY(agent->phase == AGENT_DOWN);
+	agent->phase = AGENT_UP;
+	agent->greet_at_ms = now_ms;
+}
+
+/* What was in flight has an unknown effect; the table will tell. */
+static void
+hang_up(struct agent *agent)
+{
+	uint32_t index = result_first(&agent->results, RESULT_LATE);
+
+	if (agent->phase != AGENT_OVER)
+		agent->phase = AGENT_DOWN;
+	agent->close_due = false;
+	agent->attach_due = false;
+	flight_clear(&agent->flights);
+	for (; index != RESULT_NONE; index = result_next(&agent->results, index))
+		agent->results.results[index].in_flight = false;
+}
+
+void
+agent_lost(struct agent *agent, uint64_t now_ms)
+{
+	advance(agent, now_ms);
+	hang_up(agent);
+}
+
+void
+agent_answer(struct agent *agent, uint64_t now_ms, uint64_t tag,
+             const struct reply *reply)
+{
+	struct flight flight;
+
+	advance(agent, now_ms);
+	if (agent->phase == AGENT_DOWN || !flight_land(&agent->flights, tag, &flight))
+		return;
+	agent_receive(agent, &flight, reply);
+}
+
+void
+agent_wake(struct agent *agent, uint64_t now_ms)
+{
+	advance(agent, now_ms);
+	agent->wake_pending = true;
+}
+
+/* The slot in which this run goes on, or NULL if it ended long ago. */
+static struct slot *
+find_run(struct agent *agent, uint32_t slot, uint64_t q)
+{
+	VERIFY(slot < agent->slots.count);
+	if (agent->slots.slots[slot].run_q != q ||
+	    !slot_is_active(&agent->slots.slots[slot]))
+		return NULL;
+	return &agent->slots.slots[slot];
+}
+
+void
+agent_sent(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
+           uint32_t deliveries)
+{
+	struct slot *slot;
+
+	advance(agent, now_ms);
+	slot = find_run(agent, index, q);
+	if (!slot)
+		return;
+	slot->was_sent = true;
+	slot->deliveries = deliveries;
+	if (slot->run == SLOT_RUN_LOADING)
+		slot_set(&agent->slots, index, slot->lease, SLOT_RUN_RUNNING);
+}
+
+void
+agent_began(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
+            const struct protocol_usage *usage)
+{
+	struct slot *slot;
+
+	advance(agent, now_ms);
+	slot = find_run(agent, index, q);
+	if (!slot || slot->has_begun)
+		return;
+	(void)heap_remove(&agent->leaders, index);
+	slot->has_begun = true;
+	slot->begin_due = slot->begin;
+	slot->begin_usage = *usage;
+	slot_file(&agent->slots, index);
+}
+
+void
+agent_ended(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
+            const struct agent_outcome *outcome)
+{
+	advance(agent, now_ms);
+	VERIFY(find_run(agent, index, q));
+	agent_lease_ended(agent, index, outcome);
+}
+
+bool
+agent_late_room(const struct agent *agent)
+{
+	return agent->results.lists[RESULT_LATE].count < agent->config.slots;
+}
+
+void
+agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late)
+{
+	struct result *result;
+
+	advance(agent, now_ms);
+	VERIFY(agent_late_room(agent));
+	VERIFY(late->id.len <= sizeof result->id);
+	result = &agent->results.results[result_take(&agent->results, RESULT_LATE)];
+	result->since_ms = now_ms;
+	result->is_spooled = true;
+	memcpy(result->id, late->id.data, late->id.len);
+	result->id_len = (uint32_t)late->id.len;
+	result->outcome = (struct agent_outcome){
+		.end = AGENT_DONE,
+		.handle = late->handle,
+		.usage = protocol_usage_none(),
+		.reply = late->reply,
+		.result_ttl_ms = late->result_ttl_ms,
+		.result = late->result,
+	};
+}
+
+/* What has not begun need not begin; it is handed back at once. */
+static void
+give_back_waiting(struct agent *agent)
+{
+	uint32_t index;
+
+	while ((index = slot_first(&agent->slots, SLOT_QUEUE_START)) != SLOT_NONE)
+		agent_lease_leave(agent, index, agent->slots.slots[index].lease_q, false);
+}
+
+void
+agent_stop(struct agent *agent, uint64_t now_ms, uint64_t drain_ms)
+{
+	advance(agent, now_ms);
+	agent->is_stopping = true;
+	agent->drain_until_ms = MIN(agent->drain_until_ms, now_ms + drain_ms);
+	give_back_waiting(agent);
+}
+
+void
+agent_step(struct agent *agent, uint64_t now_ms, struct agent_output *out)
+{
+	VERIFY(out->commands_max >= AGENT_COMMANDS_MIN);
+	advance(agent, now_ms);
+	call_reset(out->calls);
+	out->commands_count = 0;
+
+	agent_timer_run(agent);
+	agent->is_dirty = false; /* what made it so is looked at below */
+	if (agent->close_due) {
+		agent_command_close(agent, out);
+		hang_up(agent);
+	} else {
+		agent_send_due(agent, out->calls);
+	}
+	agent_command_due(agent, out);
+}
+
+uint64_t
+agent_deadline(const struct agent *agent)
+{
+	uint64_t deadline;
+
+	if (agent->is_dirty)
+		return agent->now_ms;
+	deadline = agent_timer_deadline(agent);
+	if (agent->phase == AGENT_OVER)
+		return deadline;
+	deadline = MIN(deadline, agent_send_deadline(agent));
+	return MIN(deadline, agent_command_deadline(agent));
+}
+
+uint64_t
+agent_redis_ms(const struct agent *agent, uint64_t local_ms)
+{
+	return offset_redis_ms(&agent->offset, local_ms);
+}
+
+void
+agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
+{
+	*ret_stats = agent->stats;
+	ret_stats->busy = agent->slots.leased;
+	ret_stats->running = agent->slots.running;
+	ret_stats->attached = agent->phase == AGENT_READY;
+	ret_stats->is_fenced = agent->is_fenced;
+}
+
+void
+agent_audit(const struct agent *agent)
+{
+	slot_audit(&agent->slots);
+	result_audit(&agent->results);
+	heap_audit(&agent->leaders);
+	for (uint32_t i = 0; i < agent->slots.count; i++) {
+		const struct slot *slot = &agent->slots.slots[i];
+
+		if (slot->run != SLOT_RUN_OVER)
+			continue;
+		VERIFY(agent->results.results[slot->result].list == RESULT_FRESH);
+		VERIFY(agent->results.results[slot->result].slot == i);
+	}
+	VERIFY(flight_count(&agent->flights) == 0 || agent->phase != AGENT_DOWN);
+}

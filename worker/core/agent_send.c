@@ -1,0 +1,511 @@
+#include "worker/core/agent_send.h"
+
+#include "common/codec/protocol_call.h"
+
+#define LATE_MAX 40 /* results in one settle_late */
+
+/* Opens a flight if ring and list have room for a full batch and `bytes` more. */
+static struct flight *
+open_flight(struct agent *agent, struct call_list *calls, enum flight_kind kind,
+            size_t bytes)
+{
+	if (flight_is_full(&agent->flights))
+		return NULL; /* an answer will make room */
+	if (!call_fits(calls, AGENT_CALL_ARGS, (uint32_t)(AGENT_CALL_BYTES + bytes))) {
+		/* What does not fit behind others fits an empty list. */
+		VERIFY(calls->call_count > 0);
+		agent->is_dirty = true;
+		return NULL;
+	}
+	return flight_add(&agent->flights, kind, agent->now_ms);
+}
+
+static uint64_t
+draw_nonce(struct agent *agent)
+{
+	uint64_t nonce;
+
+	do {
+		nonce = prng_next(&agent->prng);
+	} while (nonce == 0);
+	return nonce;
+}
+
+static void
+send_greeting(struct agent *agent, struct call_list *calls)
+{
+	const struct agent_config *config = &agent->config;
+	struct protocol_hello hello;
+	struct flight *flight;
+
+	flight = open_flight(agent, calls,
+	                     agent->has_session ? FLIGHT_ATTACH : FLIGHT_HELLO, 0);
+	if (!flight)
+		return;
+	agent->phase = AGENT_GREETING;
+	agent->attach_due = false;
+	if (flight->kind == FLIGHT_ATTACH) {
+		protocol_call_attach(calls, flight->tag, config->ns, agent->session.nonce,
+		                     config->lease_ms);
+		return;
+	}
+	agent->session = (struct protocol_session){ draw_nonce(agent), 0 };
+	agent->has_session = true;
+	agent->session_told = false;
+	hello = (struct protocol_hello){
+		.nonce = agent->session.nonce,
+		.label = config->label,
+		.pool = config->pool,
+		.slots = config->slots,
+		.budgets = config->budgets,
+		.lease_ms = config->lease_ms,
+		.replaces = agent->replaces,
+	};
+	protocol_call_hello(calls, flight->tag, config->ns, &hello);
+}
+
+static bool
+beat_is_due(const struct agent *agent)
+{
+	return agent->now_ms >= agent->beat_at_ms;
+}
+
+/* While a beat is due, calls that change the table are held back, so that the number of
+ * busy slots is exact at the moment Redis runs it. */
+static void
+send_beat(struct agent *agent, struct call_list *calls)
+{
+	struct flight *flight;
+
+	if (!beat_is_due(agent))
+		return;
+	if (flight_count(&agent->flights) > 0 &&
+	    agent->now_ms < agent->beat_at_ms + AGENT_QUIET_MS)
+		return;
+	flight = open_flight(agent, calls, FLIGHT_BEAT, 0);
+	if (!flight)
+		return;
+	protocol_call_beat(calls, flight->tag, agent->config.ns, agent->session,
+	                   agent->slots.leased, agent->config.lease_ms);
+	agent->beat_at_ms = agent->now_ms + agent->config.beat_ms;
+}
+
+/* Usage as Redis wants it: times by its own clock. */
+static struct protocol_usage
+redis_usage(const struct agent *agent, struct protocol_usage usage)
+{
+	if (usage.sent_ms != PROTOCOL_UNKNOWN)
+		usage.sent_ms =
+			(int64_t)offset_redis_ms(&agent->offset, (uint64_t)usage.sent_ms);
+	if (usage.first_ms != PROTOCOL_UNKNOWN)
+		usage.first_ms = (int64_t)offset_redis_ms(&agent->offset,
+		                                          (uint64_t)usage.first_ms);
+	return usage;
+}
+
+static struct protocol_delivery
+delivery_of(const struct agent_outcome *outcome)
+{
+	return (struct protocol_delivery){ outcome->reply, outcome->result_ttl_ms,
+		                           outcome->result };
+}
+
+static size_t
+outcome_bytes(const struct agent_outcome *outcome)
+{
+	return outcome->reason.len + outcome->text.len + outcome->reply.len +
+	       outcome->result.len;
+}
+
+static void
+send_resent(struct agent *agent, struct call_list *calls)
+{
+	struct result_pool *pool = &agent->results;
+	uint32_t index = result_first(pool, RESULT_RESENT);
+
+	for (; index != RESULT_NONE; index = result_next(pool, index)) {
+		struct result *result = &pool->results[index];
+		struct protocol_settlement settlement;
+		struct flight *flight;
+
+		if (result->in_flight)
+			continue;
+		flight = open_flight(agent, calls, FLIGHT_RESEND,
+		                     outcome_bytes(&result->outcome));
+		if (!flight)
+			return;
+		settlement = (struct protocol_settlement){
+			.slot = result->slot,
+			.q = result->q,
+			.usage = redis_usage(agent, result->outcome.usage),
+			.delivery = delivery_of(&result->outcome),
+		};
+		protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session,
+		                     1);
+		protocol_call_settle_job(calls, &settlement);
+		protocol_call_claim_into(calls, agent->q_next, NULL, 0);
+		flight->items[flight->items_count++] =
+			(struct flight_item){ result->slot, index, result->q };
+		result->in_flight = true;
+	}
+}
+
+static void
+send_releases(struct agent *agent, struct call_list *calls)
+{
+	struct slot_set *slots = &agent->slots;
+	struct flight *flight;
+	uint32_t index;
+
+	if (slot_first(slots, SLOT_QUEUE_RELEASE) == SLOT_NONE)
+		return;
+	flight = open_flight(agent, calls, FLIGHT_RELEASE, 0);
+	if (!flight)
+		return;
+	protocol_call_release(calls, flight->tag, agent->config.ns, agent->session);
+	while (flight->items_count < AGENT_BATCH &&
+	       (index = slot_first(slots, SLOT_QUEUE_RELEASE)) != SLOT_NONE) {
+		struct slot *slot = &slots->slots[index];
+
+		protocol_call_release_slot(calls, index, slot->lease_q, slot->leave_sent);
+		flight->items[flight->items_count++] =
+			(struct flight_item){ index, RESULT_NONE, slot->lease_q };
+		slot_set(slots, index, SLOT_LEASE_RELEASING, slot->run);
+	}
+	if (slot_first(slots, SLOT_QUEUE_RELEASE) != SLOT_NONE)
+		agent->is_dirty = true;
+}
+
+static const char *
+failure_kind(enum agent_end end)
+{
+	switch (end) {
+	case AGENT_RETRY:
+		return "retry";
+	case AGENT_DEFER:
+		return "defer";
+	case AGENT_FATAL:
+		return "fatal";
+	case AGENT_MISSING:
+		return "missing";
+	case AGENT_UNSENT:
+		return "unsent";
+	case AGENT_DONE:
+	case AGENT_UNFETCHED:
+	case AGENT_STOPPED:
+	case AGENT_END_COUNT:
+		break;
+	}
+	VERIFY(false);
+}
+
+/* Doubles with every real failure, between 3/4 and all of it. */
+static uint64_t
+back_off_ms(struct agent *agent, const struct agent_outcome *outcome)
+{
+	uint32_t doublings = MIN(outcome->attempts, 16);
+	uint64_t delay_ms = agent->config.retry_ms << doublings;
+
+	if (outcome->end != AGENT_RETRY)
+		return outcome->delay_ms;
+	delay_ms = MIN(delay_ms, agent->config.retry_ms_max);
+	delay_ms = prng_between(&agent->prng, delay_ms - delay_ms / 4, delay_ms);
+	return MAX(delay_ms, outcome->delay_ms);
+}
+
+static void
+send_fails(struct agent *agent, struct call_list *calls)
+{
+	struct slot_set *slots = &agent->slots;
+	uint32_t index;
+
+	while ((index = slot_first(slots, SLOT_QUEUE_FAIL)) != SLOT_NONE) {
+		const struct slot *slot = &slots->slots[index];
+		const struct agent_outcome *outcome =
+			&agent->results.results[slot->result].outcome;
+		struct protocol_failure failure;
+		struct flight *flight;
+
+		flight = open_flight(agent, calls, FLIGHT_FAIL, outcome_bytes(outcome));
+		if (!flight)
+			return;
+		failure = (struct protocol_failure){
+			.slot = index,
+			.q = slot->lease_q,
+			.kind = failure_kind(outcome->end),
+			.attempts_max = outcome->attempts_max,
+			.delay_ms = back_off_ms(agent, outcome),
+			.park_ms = outcome->park_ms,
+			.reason = outcome->reason,
+			.text = outcome->text,
+			.usage = redis_usage(agent, outcome->usage),
+			.delivery = delivery_of(outcome),
+		};
+		protocol_call_fail(calls, flight->tag, agent->config.ns, agent->session,
+		                   &failure);
+		flight->items[flight->items_count++] =
+			(struct flight_item){ index, slot->result, slot->lease_q };
+		slot_set(slots, index, SLOT_LEASE_SETTLING, SLOT_RUN_OVER);
+	}
+}
+
+static void
+send_begins(struct agent *agent, struct call_list *calls)
+{
+	struct slot_set *slots = &agent->slots;
+	struct flight *flight;
+	uint32_t index;
+
+	if (slot_first(slots, SLOT_QUEUE_BEGIN) == SLOT_NONE)
+		return;
+	flight = open_flight(agent, calls, FLIGHT_BEGIN, 0);
+	if (!flight)
+		return;
+	protocol_call_begin(calls, flight->tag, agent->config.ns, agent->session);
+	while (flight->items_count < AGENT_BATCH &&
+	       (index = slot_first(slots, SLOT_QUEUE_BEGIN)) != SLOT_NONE) {
+		struct slot *slot = &slots->slots[index];
+		struct protocol_usage usage = redis_usage(agent, slot->begin_usage);
+
+		protocol_call_begin_slot(calls, index, slot->lease_q, &usage);
+		flight->items[flight->items_count++] =
+			(struct flight_item){ index, RESULT_NONE, slot->lease_q };
+		slot->begin_due = false;
+		slot_file(slots, index);
+	}
+	if (slot_first(slots, SLOT_QUEUE_BEGIN) != SLOT_NONE)
+		agent->is_dirty = true;
+}
+
+static bool
+wants_to_ask(const struct agent *agent)
+{
+	return agent_state_is_willing(agent) && !agent->flights.has_wake &&
+	       slot_first(&agent->slots, SLOT_QUEUE_FREE) != SLOT_NONE &&
+	       (agent->wake_pending || agent->now_ms >= agent->poll_at_ms);
+}
+
+/* Adds free slots to a claim, as the one that asks for more work. */
+static void
+ask_into(struct agent *agent, struct flight *flight)
+{
+	struct slot_set *slots = &agent->slots;
+	uint32_t index;
+
+	flight->is_wake = true;
+	agent->flights.has_wake = true;
+	agent->wake_pending = false;
+	while (flight->claims_count < AGENT_BATCH &&
+	       (index = slot_first(slots, SLOT_QUEUE_FREE)) != SLOT_NONE) {
+		struct slot *slot = &slots->slots[index];
+
+		slot->lease_q = flight->q + flight->claims_count;
+		flight->claims[flight->claims_count++] = index;
+		slot_set(slots, index, SLOT_LEASE_ASKED, SLOT_RUN_IDLE);
+	}
+}
+
+/* How many of the slots that are over go into one call: a batch, as far as their results
+ * fit. */
+static uint32_t
+count_settled(const struct agent *agent, const struct call_list *calls)
+{
+	const struct slot_set *slots = &agent->slots;
+	uint32_t index = slot_first(slots, SLOT_QUEUE_SETTLE);
+	uint32_t count = 0;
+	size_t bytes = 0;
+
+	while (index != SLOT_NONE && count < AGENT_BATCH) {
+		const struct slot *slot = &slots->slots[index];
+
+		bytes += outcome_bytes(&agent->results.results[slot->result].outcome);
+		if (!call_fits(calls, AGENT_CALL_ARGS,
+		               (uint32_t)(AGENT_CALL_BYTES + bytes)) &&
+		    (count > 0 || calls->call_count > 0))
+			break;
+		count++;
+		index = slot->links[SLOT_CHAIN_CALLS].next;
+	}
+	return count;
+}
+
+static bool
+send_settle(struct agent *agent, struct call_list *calls)
+{
+	struct slot_set *slots = &agent->slots;
+	uint32_t count = count_settled(agent, calls);
+	bool claims = agent_state_is_willing(agent);
+	struct flight *flight;
+
+	if (slot_first(slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
+	    flight_is_full(&agent->flights))
+		return false;
+	if (count == 0) {
+		agent->is_dirty = true;
+		return false;
+	}
+	flight = flight_add(&agent->flights, FLIGHT_SETTLE, agent->now_ms);
+	flight->q = agent->q_next;
+	protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index = slot_first(slots, SLOT_QUEUE_SETTLE);
+		struct slot *slot = &slots->slots[index];
+		const struct agent_outcome *outcome =
+			&agent->results.results[slot->result].outcome;
+		struct protocol_settlement settlement = {
+			.slot = index,
+			.q = slot->lease_q,
+			.usage = redis_usage(agent, outcome->usage),
+			.delivery = delivery_of(outcome),
+		};
+
+		protocol_call_settle_job(calls, &settlement);
+		flight->items[i] =
+			(struct flight_item){ index, slot->result, slot->lease_q };
+		flight->items_count++;
+		slot->next_q = 0;
+		if (claims) {
+			slot->next_q = flight->q + flight->claims_count;
+			flight->claims[flight->claims_count++] = index;
+		}
+		slot_set(slots, index, SLOT_LEASE_SETTLING, SLOT_RUN_OVER);
+	}
+	if (claims && wants_to_ask(agent))
+		ask_into(agent, flight);
+	agent->q_next += flight->claims_count;
+	protocol_call_claim_into(calls, flight->q, flight->claims, flight->claims_count);
+	return true;
+}
+
+static void
+send_claim(struct agent *agent, struct call_list *calls)
+{
+	struct flight *flight;
+
+	if (!wants_to_ask(agent))
+		return;
+	flight = open_flight(agent, calls, FLIGHT_CLAIM, 0);
+	if (!flight)
+		return;
+	flight->q = agent->q_next;
+	ask_into(agent, flight);
+	agent->q_next += flight->claims_count;
+	protocol_call_claim(calls, flight->tag, agent->config.ns, agent->session,
+	                    flight->q, flight->claims, flight->claims_count);
+}
+
+static bool
+late_is_waiting(const struct agent *agent)
+{
+	uint32_t first = result_first(&agent->results, RESULT_LATE);
+
+	return first != RESULT_NONE && !agent->results.results[first].in_flight;
+}
+
+static void
+send_late(struct agent *agent, struct call_list *calls)
+{
+	struct result_pool *pool = &agent->results;
+	uint32_t index = result_first(pool, RESULT_LATE);
+	struct flight *flight;
+	size_t bytes = 0;
+
+	if (!late_is_waiting(agent) || agent->now_ms < agent->late_at_ms)
+		return;
+	flight = open_flight(agent, calls, FLIGHT_LATE,
+	                     outcome_bytes(&pool->results[index].outcome));
+	if (!flight)
+		return;
+	protocol_call_settle_late(calls, flight->tag, agent->config.ns);
+	for (; index != RESULT_NONE && flight->items_count < LATE_MAX;
+	     index = result_next(pool, index)) {
+		struct result *result = &pool->results[index];
+		struct protocol_delivery delivery = delivery_of(&result->outcome);
+
+		bytes = outcome_bytes(&result->outcome);
+		if (!call_fits(calls, 8, (uint32_t)(bytes + AGENT_CALL_BYTES)))
+			break;
+		protocol_call_settle_late_job(
+			calls, (struct span){ result->id, result->id_len }, &delivery);
+		flight->items[flight->items_count++] =
+			(struct flight_item){ SLOT_NONE, index, 0 };
+		result->in_flight = true;
+	}
+	agent->late_at_ms = agent->now_ms + agent->config.late_ms;
+}
+
+static bool
+can_leave(const struct agent *agent)
+{
+	return agent->is_stopping && agent->slots.working == 0 &&
+	       flight_count(&agent->flights) == 0 &&
+	       result_first(&agent->results, RESULT_LATE) == RESULT_NONE &&
+	       result_first(&agent->results, RESULT_RESENT) == RESULT_NONE;
+}
+
+static void
+send_bye(struct agent *agent, struct call_list *calls)
+{
+	struct flight *flight;
+
+	if (!can_leave(agent))
+		return;
+	flight = open_flight(agent, calls, FLIGHT_BYE, 0);
+	if (!flight)
+		return;
+	protocol_call_bye(calls, flight->tag, agent->config.ns, agent->session);
+	agent->phase = AGENT_LEAVING;
+}
+
+static bool
+may_greet(const struct agent *agent)
+{
+	return agent->phase == AGENT_UP && flight_count(&agent->flights) == 0;
+}
+
+void
+agent_send_due(struct agent *agent, struct call_list *calls)
+{
+	if (agent->phase == AGENT_READY && agent->attach_due)
+		agent->phase = AGENT_UP;
+	if (may_greet(agent) && agent->now_ms >= agent->greet_at_ms)
+		send_greeting(agent, calls);
+	if (agent->phase != AGENT_READY)
+		return;
+
+	send_beat(agent, calls);
+	if (beat_is_due(agent))
+		return;
+	send_resent(agent, calls);
+	send_releases(agent, calls);
+	send_fails(agent, calls);
+	send_begins(agent, calls);
+	while (send_settle(agent, calls))
+		;
+	send_claim(agent, calls);
+	send_late(agent, calls);
+	send_bye(agent, calls);
+}
+
+uint64_t
+agent_send_deadline(const struct agent *agent)
+{
+	uint64_t deadline = AGENT_DEADLINE_NONE;
+
+	if (may_greet(agent))
+		return agent->greet_at_ms;
+	if (agent->phase != AGENT_READY)
+		return deadline;
+	if (beat_is_due(agent))
+		return flight_is_full(&agent->flights)
+		               ? deadline
+		               : agent->beat_at_ms + AGENT_QUIET_MS;
+	deadline = agent->beat_at_ms;
+	if (agent_state_is_willing(agent) && !agent->flights.has_wake &&
+	    slot_first(&agent->slots, SLOT_QUEUE_FREE) != SLOT_NONE &&
+	    !flight_is_full(&agent->flights))
+		deadline = MIN(deadline, agent->wake_pending ? 0 : agent->poll_at_ms);
+	if (late_is_waiting(agent) && !flight_is_full(&agent->flights))
+		deadline = MIN(deadline, agent->late_at_ms);
+	return deadline;
+}
