@@ -1,0 +1,276 @@
+#include "common/io/config.h"
+
+#include "common/io/config_models.h"
+#include "common/io/config_value.h"
+#include "common/io/redis_url.h"
+#include "common/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct config *
+config_create(void)
+{
+	struct config *config = calloc(1, sizeof *config);
+
+	if (!config)
+		return NULL;
+	config_table_initialise(CONFIG_SECTION_ROOT, config);
+	config_table_initialise(CONFIG_SECTION_SCHEDULER, &config->scheduler);
+	config_table_initialise(CONFIG_SECTION_WORKER, &config->worker);
+	return config;
+}
+
+struct config *
+config_destroy(struct config *config)
+{
+	free(config);
+	return NULL;
+}
+
+const char *
+config_find(const char *given)
+{
+	static const char *const places[] = { "warmq.yaml", "/etc/warmq/warmq.yaml" };
+	const char *named = getenv("WARMQ_CONFIG");
+
+	if (given)
+		return given;
+	if (named && named[0])
+		return named;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (access(places[i], F_OK) == 0)
+			return places[i];
+	return NULL;
+}
+
+static int
+fail(struct config_error *reterr, int error, const char *what, const char *name,
+     const char *reason)
+{
+	*reterr = (struct config_error){ 0 };
+	(void)snprintf(reterr->message, sizeof reterr->message, "%s%s%s %s", what,
+	               name ? "." : "", name ? name : "", reason);
+	return error;
+}
+
+/* The host of an http(s) URL. */
+static int
+url_host(struct span url, struct span *ret_host)
+{
+	static const struct span schemes[] = { { "https://", 8 }, { "http://", 7 } };
+	struct span rest = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes) && !rest.data; i++)
+		if (url.len > schemes[i].len &&
+		    memcmp(url.data, schemes[i].data, schemes[i].len) == 0)
+			rest = (struct span){ url.data + schemes[i].len,
+				              url.len - schemes[i].len };
+	if (!rest.data)
+		return ERR_MALFORMED;
+	for (size_t i = 0; i < rest.len; i++) {
+		if (strchr("@?# \\", rest.data[i]))
+			return ERR_MALFORMED;
+	}
+	ret_host->data = rest.data;
+	ret_host->len = 0;
+	while (ret_host->len < rest.len && rest.data[ret_host->len] != '/' &&
+	       (rest.data[ret_host->len] != ':' || rest.data[0] == '['))
+		ret_host->len++;
+	return ret_host->len > 0 ? 0 : ERR_MALFORMED;
+}
+
+static void
+derive_path(struct config_upstream *upstream)
+{
+	static const char *const paths[CONFIG_DIALECT_COUNT] = {
+		[CONFIG_DIALECT_ANTHROPIC] = "/v1/messages",
+		[CONFIG_DIALECT_OPENAI_CHAT] = "/v1/chat/completions",
+		[CONFIG_DIALECT_RAW] = "/",
+	};
+
+	if (upstream->path[0] == '\0')
+		(void)snprintf(upstream->path, sizeof upstream->path, "%s",
+		               paths[upstream->dialect]);
+}
+
+static void
+derive_words(struct config_upstream *upstream, struct span host)
+{
+	bool anthropic = upstream->dialect == CONFIG_DIALECT_ANTHROPIC;
+	bool known = span_equals(host, SPAN("api.anthropic.com")) ||
+	             span_equals(host, SPAN("api.openai.com"));
+
+	if ((unsigned)upstream->auth == CONFIG_VALUE_UNSET_WORD)
+		upstream->auth = anthropic ? CONFIG_AUTH_X_API_KEY
+		                 : upstream->dialect == CONFIG_DIALECT_RAW
+		                         ? CONFIG_AUTH_NONE
+		                         : CONFIG_AUTH_BEARER;
+	if ((unsigned)upstream->markers == CONFIG_VALUE_UNSET_WORD)
+		upstream->markers = known ? CONFIG_SWITCH_AUTO : CONFIG_SWITCH_NEVER;
+	if ((unsigned)upstream->evidence == CONFIG_VALUE_UNSET_WORD)
+		upstream->evidence =
+			anthropic ? CONFIG_EVIDENCE_EXACT : CONFIG_EVIDENCE_BEST_EFFORT;
+	if ((unsigned)upstream->proof == CONFIG_VALUE_UNSET_WORD)
+		upstream->proof = anthropic ? CONFIG_PROOF_CANARY : CONFIG_PROOF_NONE;
+}
+
+/* What is wrong with an upstream as a whole, or NULL. */
+static const char *
+upstream_complaint(const struct config_upstream *upstream)
+{
+	bool has_env = upstream->key_env[0] != '\0',
+	     has_file = upstream->key_file[0] != '\0';
+
+	if (upstream->path[0] != '/')
+		return "has a path that does not begin with /";
+	if (has_env && has_file)
+		return "has key_env and key_file; one of them is enough";
+	if (upstream->auth != CONFIG_AUTH_NONE && !has_env && !has_file)
+		return "needs to know where its key is: set key_env or key_file, or "
+		       "auth: none";
+	if (upstream->usage_path[0] && upstream->dialect != CONFIG_DIALECT_RAW)
+		return "has a usage_path, which is for dialect raw only";
+	return NULL;
+}
+
+static int
+finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
+{
+	const char *complaint;
+	struct span host;
+	size_t len;
+
+	if (upstream->url[0] == '\0')
+		return fail(reterr, ERR_MALFORMED, "upstreams", upstream->name,
+		            "needs a url, such as https://api.anthropic.com");
+	if (url_host(span_from(upstream->url), &host) < 0)
+		return fail(
+			reterr, ERR_MALFORMED, "upstreams", upstream->name,
+			"needs a url of the form http(s)://host[:port][/base], without "
+			"user, query or fragment");
+	len = strlen(upstream->url);
+	while (upstream->url[len - 1] == '/')
+		upstream->url[--len] = '\0';
+
+	derive_path(upstream);
+	derive_words(upstream, host);
+	if (upstream->account[0] == '\0')
+		memcpy(upstream->account, upstream->name, sizeof upstream->account);
+	complaint = upstream_complaint(upstream);
+	if (complaint)
+		return fail(reterr, ERR_MALFORMED, "upstreams", upstream->name,
+		            complaint);
+	return 0;
+}
+
+static int
+finish_lists(const struct config *config, struct config_error *reterr)
+{
+	for (size_t i = 0; i < config->models_count; i++)
+		if (config->models[i].match[0] == '\0')
+			return fail(reterr, ERR_MALFORMED, "models", NULL,
+			            "has an entry without match");
+	for (size_t i = 0; i < config->pools_count; i++) {
+		const struct config_pool *pool = &config->pools[i];
+
+		if (pool->name[0] == '\0')
+			return fail(reterr, ERR_MALFORMED, "pools", NULL,
+			            "has an entry without name");
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(pool->name, config->pools[j].name) == 0 &&
+			    pool->slots > 0)
+				return fail(
+					reterr, ERR_MALFORMED, "pools", pool->name,
+					"says its slots twice; the first entry of a pool "
+					"says them");
+	}
+	return 0;
+}
+
+int
+config_finish(struct config *config, struct config_error *reterr)
+{
+	char reason[REDIS_URL_ERROR_SIZE];
+	struct redis_url url;
+	int err;
+
+	*reterr = (struct config_error){ 0 };
+	err = redis_url_parse(span_from(config->redis), &url, reason);
+	if (err < 0)
+		return fail(reterr, err, "redis:", NULL, reason);
+	for (size_t i = 0; i < config->upstreams_count; i++) {
+		err = finish_upstream(&config->upstreams[i], reterr);
+		if (err < 0)
+			return err;
+	}
+	return finish_lists(config, reterr);
+}
+
+const struct config_upstream *
+config_upstream_find(const struct config *config, struct span name)
+{
+	for (size_t i = 0; i < config->upstreams_count; i++)
+		if (span_equals(name, span_from(config->upstreams[i].name)))
+			return &config->upstreams[i];
+	return NULL;
+}
+
+const struct config_model *
+config_model_find(const struct config *config, struct span model)
+{
+	for (size_t i = 0; i < config->models_count; i++)
+		if (text_matches(span_from(config->models[i].match), model))
+			return &config->models[i];
+	return config_models_find(model);
+}
+
+const struct config_class_limit *
+config_class_limit_find(const struct config_upstream *upstream, struct span class_name)
+{
+	for (size_t i = 0; i < upstream->class_limits_count; i++)
+		if (span_equals(class_name,
+		                span_from(upstream->class_limits[i].class_name)))
+			return &upstream->class_limits[i];
+	return NULL;
+}
+
+const char *
+config_pool_find(const struct config *config, struct span route, struct span upstream)
+{
+	for (size_t i = 0; i < config->pools_count; i++) {
+		const struct config_pool *pool = &config->pools[i];
+
+		if (text_matches(span_from(pool->match_route), route) &&
+		    text_matches(span_from(pool->match_upstream), upstream))
+			return pool->name;
+	}
+	return "default";
+}
+
+static const char *
+word_text(const char *key_name, unsigned word)
+{
+	const struct config_key *key =
+		config_table_key(CONFIG_SECTION_UPSTREAM, span_from(key_name));
+
+	VERIFY(key);
+	for (unsigned i = 0; key->words[i]; i++)
+		if (i == word)
+			return key->words[i];
+	VERIFY(false);
+	return NULL;
+}
+
+const char *
+config_dialect_text(enum config_dialect dialect)
+{
+	return word_text("dialect", dialect);
+}
+
+const char *
+config_auth_text(enum config_auth auth)
+{
+	return word_text("auth", auth);
+}
