@@ -29,12 +29,12 @@ agent_config_default(void)
 	};
 }
 
-/* Each slot may have a result, an orphan on the way to one, and leave one behind; half
- * as much again waits for its drop. */
+/* A result or a run on the way to one in each slot, orphans of a session before that,
+ * late ones up to their bound, and what waits for its drop until the next step. */
 static uint32_t
 results_max(const struct agent_config *config)
 {
-	return config->slots * 4 + config->kept_max + AGENT_BATCH;
+	return config->slots * 4 + config->kept_max + 3 * AGENT_BATCH;
 }
 
 static size_t
@@ -103,7 +103,7 @@ bool
 agent_state_is_willing(const struct agent *agent)
 {
 	return !agent->is_fenced && !agent->is_stopping && !agent->attach_due &&
-	       agent->results.lists[RESULT_LATE].count < agent->config.slots;
+	       agent_late_room(agent);
 }
 
 static void
@@ -222,7 +222,8 @@ agent_ended(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
 bool
 agent_late_room(const struct agent *agent)
 {
-	return agent->results.lists[RESULT_LATE].count < agent->config.slots;
+	return agent->results.lists[RESULT_LATE].count <
+	       agent->config.slots + AGENT_BATCH;
 }
 
 void
@@ -293,9 +294,9 @@ agent_deadline(const struct agent *agent)
 
 	if (agent->is_dirty)
 		return agent->now_ms;
-	deadline = agent_timer_deadline(agent);
 	if (agent->phase == AGENT_OVER)
-		return deadline;
+		return AGENT_DEADLINE_NONE;
+	deadline = agent_timer_deadline(agent);
 	deadline = MIN(deadline, agent_send_deadline(agent));
 	return MIN(deadline, agent_command_deadline(agent));
 }
