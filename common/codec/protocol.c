@@ -210,6 +210,24 @@ protocol_print_ticket(struct protocol_lane_id lane, uint64_t generation, char *r
 	return len + put_unsigned(ret_text + len, generation);
 }
 
+size_t
+protocol_print_budget(struct span upstream, struct span account, struct span class_name,
+                      char *ret_text)
+{
+	size_t len;
+
+	if (!text_is_name(upstream) || !text_is_name(account) ||
+	    !text_is_name(class_name))
+		return 0;
+	len = put_bytes(ret_text, upstream);
+	if (!span_equals(upstream, account)) {
+		ret_text[len++] = '@';
+		len += put_bytes(ret_text + len, account);
+	}
+	ret_text[len++] = ':';
+	return len + put_bytes(ret_text + len, class_name);
+}
+
 /* ---- usage ----------------------------------------------------------------------- */
 
 struct protocol_usage

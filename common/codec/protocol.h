@@ -27,6 +27,7 @@
 #define PROTOCOL_ELEMENT_SIZE  (PROTOCOL_JOB_ID_SIZE + 2 + 41)
 #define PROTOCOL_TICKET_SIZE   (2 + PROTOCOL_LANE_ID_SIZE + 1 + 20)
 #define PROTOCOL_USAGE_SIZE    220
+#define PROTOCOL_BUDGET_SIZE   (3 * 128 + 2)
 #define PROTOCOL_NAMESPACE_MAX 64
 #define PROTOCOL_UNTIL_NONE    99999999999999ULL /* "no end" in `until` */
 #define PROTOCOL_UNKNOWN       (-1)              /* of a usage; not the same as 0 */
@@ -111,6 +112,12 @@ size_t protocol_print_ticket(struct protocol_lane_id lane, uint64_t generation,
 MUST_USE int protocol_parse_usage(struct span text, struct protocol_usage *ret_usage);
 size_t protocol_print_usage(const struct protocol_usage *usage, char *ret_text);
 struct protocol_usage protocol_usage_none(void);
+
+/* The name of a budget: "upstream:class", or "upstream@account:class" if the account is
+ * called otherwise than its upstream.  Each name is at most 128 bytes of A-Z a-z 0-9 . _
+ * - or the answer is 0.  Scheduler and worker must agree on it. */
+size_t protocol_print_budget(struct span upstream, struct span account,
+                             struct span class_name, char *ret_text);
 
 /* Walks a comma list: start with *list = the field; false at its end. */
 bool protocol_list_next(struct span *list, struct span *ret_item);

@@ -105,6 +105,8 @@ protocol_call_hello(struct call_list *list, uint64_t tag, struct span ns,
 		call_word(list, SPAN(""));
 	else
 		protocol_call_nonce(list, hello->replaces);
+	if (hello->job_ms > 0)
+		add_unsigned(list, hello->job_ms);
 }
 
 void
@@ -370,4 +372,40 @@ protocol_call_cancel(struct call_list *list, uint64_t tag, struct span ns, struc
 {
 	protocol_call_open(list, tag, ns, "cancel");
 	call_word(list, id);
+}
+
+void
+protocol_call_requeue(struct call_list *list, uint64_t tag, struct span ns)
+{
+	protocol_call_open(list, tag, ns, "requeue");
+}
+
+void
+protocol_call_hold(struct call_list *list, uint64_t tag, struct span ns, bool on,
+                   struct span who)
+{
+	protocol_call_open(list, tag, ns, "hold");
+	call_text(list, on ? "on" : "off");
+	call_word(list, who);
+}
+
+void
+protocol_call_pause(struct call_list *list, uint64_t tag, struct span ns,
+                    struct span family, bool on)
+{
+	protocol_call_open(list, tag, ns, "pause");
+	call_word(list, family);
+	call_text(list, on ? "on" : "off");
+}
+
+void
+protocol_call_count(struct call_list *list, uint64_t tag, struct span ns)
+{
+	protocol_call_open(list, tag, ns, "count");
+}
+
+void
+protocol_call_version(struct call_list *list, uint64_t tag, struct span ns)
+{
+	protocol_call_open(list, tag, ns, "version");
 }

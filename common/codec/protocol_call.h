@@ -32,6 +32,8 @@ struct protocol_hello {
 	struct span budgets; /* comma list, or "*" */
 	uint64_t lease_ms;
 	uint64_t replaces; /* nonce of the predecessor, 0: none */
+	uint64_t
+		job_ms; /* longest time-out of its jobs, for their hard end; 0: default */
 };
 
 struct protocol_delivery { /* where a result goes; `reply` may be empty */
@@ -137,9 +139,16 @@ void protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
 void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
                          struct span owner);
 
-/* Everybody.  Families are added to a glance as words. */
+/* Everybody.  Families of a glance and ids of a requeue are added as words. */
 void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);
 void protocol_call_cancel(struct call_list *list, uint64_t tag, struct span ns,
                           struct span id);
+void protocol_call_requeue(struct call_list *list, uint64_t tag, struct span ns);
+void protocol_call_hold(struct call_list *list, uint64_t tag, struct span ns, bool on,
+                        struct span who);
+void protocol_call_pause(struct call_list *list, uint64_t tag, struct span ns,
+                         struct span family, bool on);
+void protocol_call_count(struct call_list *list, uint64_t tag, struct span ns);
+void protocol_call_version(struct call_list *list, uint64_t tag, struct span ns);
 
 #endif

@@ -20,6 +20,9 @@ static const struct {
 	[PROTOCOL_EVENT_HELLO] = { "hello", "Nnc" },
 	[PROTOCOL_EVENT_BYE] = { "bye", "N" },
 	[PROTOCOL_EVENT_DEAD] = { "dead", "nw" },
+	[PROTOCOL_EVENT_ENDED] = { "ended", "nw" },
+	[PROTOCOL_EVENT_HOLD] = { "hold", "on" },
+	[PROTOCOL_EVENT_FORGOT] = { "forgot", "f" },
 	[PROTOCOL_EVENT_DRIFT] = { "drift", "l" },
 };
 
@@ -108,6 +111,9 @@ parse_field(char letter, struct span *rest, struct protocol_event *event)
 	case 'w':
 		event->word = word;
 		return word.len > 0 ? 0 : ERR_MALFORMED;
+	case 'o':
+		event->ok = span_equals(word, SPAN("on"));
+		return event->ok || span_equals(word, SPAN("off")) ? 0 : ERR_MALFORMED;
 	case 'k':
 		event->ok = span_equals(word, SPAN("ok"));
 		if (!event->ok && !span_equals(word, SPAN("failed")))
@@ -246,6 +252,9 @@ put_field(char letter, const struct protocol_event *event, struct writer *out)
 		break;
 	case 'u':
 		put_usage(out, &event->usage);
+		break;
+	case 'o':
+		put_word(out, event->ok ? SPAN("on") : SPAN("off"));
 		break;
 	case 'k':
 		put_word(out, event->ok ? SPAN("ok") : SPAN("failed"));

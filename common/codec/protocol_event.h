@@ -21,6 +21,9 @@ enum protocol_event_kind {
 	PROTOCOL_EVENT_HELLO,    /* nonce name (pool) count (slots) */
 	PROTOCOL_EVENT_BYE,      /* nonce */
 	PROTOCOL_EVENT_DEAD,     /* name (job id) word (reason) */
+	PROTOCOL_EVENT_ENDED,    /* name (job id) word (reason) */
+	PROTOCOL_EVENT_HOLD,     /* ok (on) name (who) */
+	PROTOCOL_EVENT_FORGOT,   /* family */
 	PROTOCOL_EVENT_DRIFT,    /* lane */
 	PROTOCOL_EVENT_COUNT,
 };

@@ -141,6 +141,20 @@ START_TEST(protocol_list_of_nothing_has_no_items)
 }
 END_TEST
 
+START_TEST(protocol_budget_names_what_is_paid_together)
+{
+	char text[PROTOCOL_BUDGET_SIZE];
+	size_t len;
+
+	len = protocol_print_budget(SPAN("claude"), SPAN("claude"), SPAN("sonnet"), text);
+	ck_assert_span(as_span(text, len), "claude:sonnet");
+	len = protocol_print_budget(SPAN("claude"), SPAN("org-2"), SPAN("sonnet"), text);
+	ck_assert_span(as_span(text, len), "claude@org-2:sonnet");
+	ck_assert_uint_eq(
+		protocol_print_budget(SPAN("a,b"), SPAN("a"), SPAN("sonnet"), text), 0);
+}
+END_TEST
+
 /* ---- usage ----------------------------------------------------------------------- */
 
 START_TEST(protocol_usage_keeps_unknown_apart_from_zero)
@@ -381,6 +395,9 @@ START_TEST(protocol_event_lines_round_trip)
 		"hello 0123456789abcdef batch 200",
 		"bye 0123456789abcdef",
 		"dead 1-2 payload_missing",
+		"ended 1-2 cancelled",
+		"hold off somebody",
+		"forgot " NODE,
 		"drift " LANE,
 	};
 	struct protocol_event event;
@@ -648,6 +665,7 @@ SUITE_MAIN(
 	"protocol", protocol_lane_id_round_trips, protocol_lane_id_refuses_what_is_none,
 	protocol_element_round_trips, protocol_element_refuses_what_is_none,
 	protocol_ticket_round_trips, protocol_list_of_nothing_has_no_items,
+	protocol_budget_names_what_is_paid_together,
 	protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
 	protocol_usage_refuses_what_is_none,
 	protocol_usage_size_is_enough_for_the_largest, protocol_family_record_round_trips,
