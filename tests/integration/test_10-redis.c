@@ -265,8 +265,8 @@ START_TEST(redis_a_missing_server_is_reported_once_per_try)
 	probe.wait_ms = 1;
 	options = options_for(&probe, url);
 	probe_open(&probe, &options);
-	ck_assert_uint_eq(probe.down, 0); /* never from within the call */
-	RUN_UNTIL(&probe, probe.down == 5);
+	ck_assert_uint_eq(probe.down, 0);   /* never from within the call */
+	RUN_UNTIL(&probe, probe.down >= 5); /* one turn may hold two tries */
 	ck_assert_int_eq(probe.last_error, ERR_CONNECTION);
 	ck_assert_uint_eq(probe.ready, 0);
 	probe_fini(&probe);
