@@ -16,8 +16,8 @@
  *
  * A body that cannot be split is *opaque*: reason and text say why, nothing else is set.
  * Never because of its content alone does a job fail here: ERR_MALFORMED is for what is
- * not JSON, for a prefix that contradicts the body, and for a `shared` that names
- * nothing.
+ * not JSON and for a prefix that contradicts the body.  A `shared` that names nothing is
+ * noted and ignored.
  *
  * A chain owns its bytes; the spans in it live until it is built again or freed. */
 #ifndef COMMON_CODEC_CHAIN_H
@@ -88,11 +88,13 @@ struct chain_node {
 	bool declared;     /* named prefix or `shared` reaches to here: a shared node */
 	bool user_marked;  /* this job has a marker of its own at the boundary */
 	uint32_t salt;     /* see chain_salt */
+	struct id128 content; /* hash of everything but parent and salt */
 };
 
 struct chain {
 	enum chain_opaque opaque;
-	char why[128]; /* for people: the reason and the place; empty if splittable */
+	char why[160];  /* for people: the reason and the place; empty if splittable */
+	char note[160]; /* for people: what was ignored (`shared`); empty if nothing */
 
 	struct chain_node node[PART_NODES_MAX]; /* root first; the last is the family */
 	unsigned count;
@@ -106,16 +108,21 @@ struct chain {
 	bool wants_stream;   /* the job asked for a stream itself */
 
 	/* inside */
-	struct buffer bytes;
-	struct buffer scratch;
-	struct tape tape;
+	struct buffer canonical; /* the body, or the merged body, in canonical form */
+	struct buffer pieces;    /* segments, own, tail: one after the other */
+	struct buffer settings;
+	struct buffer values;     /* px values and own value */
+	struct tape tape;         /* of `canonical` */
+	struct buffer prefix_raw; /* the last prefix seen: jobs come in runs */
+	struct buffer prefix_canonical;
 	struct tape prefix;
 	uint64_t seed;
 	unsigned id_bits;
 };
 
 struct chain_error {
-	char text[192]; /* "both the prefix and the body have `system`", … */
+	char text[192];    /* "both the prefix and the body have `system`", … */
+	bool prefix_fault; /* the prefix itself is bad: not this job's mistake */
 };
 
 void chain_init(struct chain *chain);
@@ -134,6 +141,12 @@ uint64_t chain_seed(struct span secret);
 
 /* "a key occurs twice" */
 const char *chain_opaque_text(enum chain_opaque opaque);
+
+/* Appends the own value of a whole request that was not split, the body of a stream
+ * entry, so that it can be rendered like the others; opaque in the same cases as above.
+ * ERR_MALFORMED: not JSON.  Uses the chain's memory. */
+MUST_USE int chain_whole(struct chain *chain, enum dialect dialect, struct span body,
+                         struct buffer *out);
 
 /* Version of a named prefix: 32 hex digits over its canonical bytes, the same in every
  * installation.  ERR_MALFORMED unless it is a JSON object that may be a prefix; `reterr`

@@ -67,7 +67,7 @@ struct dialect_traits {
 	bool strip_billing;   /* drop Claude Code's x-anthropic-billing-header block */
 	uint32_t markers_max; /* in one request, the automatic one included */
 	uint32_t tokens_min;  /* smaller prefixes are never cached; 0 = unknown */
-	uint32_t token_millibytes; /* bytes per 1,000 tokens of canonical JSON */
+	uint32_t token_millibytes; /* canonical bytes per token, in thousandths: 4000 */
 };
 
 /* Defaults of a dialect: for `anthropic` those of the vendor's own endpoint. */

@@ -3,7 +3,7 @@
  *   px:<T>  px1 A T c - 30 812 5m 204 0 {}⏎{"model":"m","tools":[…]
  *   px:<S>  px1 A S c - 11 90311 5m 22580 0 {}⏎,"system":"You are…"
  *   px:<M>  px1 A M b u - 4120 5m 1031 0 {}⏎,"messages":[{"role":"user","content":[{…}
- *   slim    own1 A --e 1 - ------ 0 52⏎,{"type":"text","text":"Why?"}]}],"max_tokens":64}
+ *   slim    own1 A --e 1 - ------ 0 41⏎,{"type":"text","text":"Why?"}]}],"max_tokens":64}
  *
  * Each is one line of ASCII and then bytes; neither the line nor the bytes contain
  * another newline.  **Body = the bytes of the segments, root to leaf, then those of own,
@@ -53,6 +53,9 @@ enum part_flag {
 	PART_FORCED = 32,     /* M: tool_choice any, tool, required or a function */
 	PART_IMAGE = 64,      /* M: images or documents somewhere in the request */
 	PART_TOOL_USE = 128,  /* M: the last block is a call that waits for its result */
+	PART_CITATIONS =
+		256,      /* S: some document of the request has citations switched on */
+	PART_FIXED = 512, /* the last block has a marker in a form of its own, left in */
 };
 
 /* How a user's own marker at a node's boundary was written. */
@@ -103,12 +106,9 @@ void part_own_write(struct buffer *out, const struct part_own *own);
 MUST_USE int part_px_read(struct span value, struct part_px *ret_px);
 MUST_USE int part_own_read(struct span value, struct part_own *ret_own);
 
-/* Makes the own value of a whole request that was not split: the body of a stream entry.
- * ERR_MALFORMED: not JSON.  A body that cannot be edited comes out opaque. */
-MUST_USE int part_own_whole(enum dialect dialect, struct span body, struct buffer *out);
-
-/* The text after the key of a marker, and its class. */
-struct span part_mark_text(enum part_mark mark); /* {"type":"ephemeral"} … */
+/* The member that writes a marker, `"cache_control":{"type":"ephemeral"}`, and its class.
+ */
+struct span part_mark_text(enum part_mark mark);
 enum ttl part_mark_ttl(enum part_mark mark);
 
 #endif

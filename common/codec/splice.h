@@ -30,14 +30,39 @@ struct splice_request {
 		cache_key; /* for prompt_cache_key, if traits want one; may be empty */
 };
 
+/* What stood where we wrote something: enough to undo it. */
+enum splice_was {
+	SPLICE_KEPT,   /* not touched */
+	SPLICE_ABSENT, /* the member was not there */
+	SPLICE_FALSE,
+	SPLICE_NULL,
+	SPLICE_NO_PARENT,   /* nor was the object around it */
+	SPLICE_NULL_PARENT, /* the object around it was null */
+};
+
+/* Bytes that are in the body only because we wrote them there. */
+struct splice_edit {
+	size_t at; /* offset in the body */
+	size_t len;
+};
+
+#define SPLICE_EDITS_MAX 12
+
 struct splice_report {
+	struct splice_edit
+		edit[SPLICE_EDITS_MAX]; /* in order; cutting them out and setting
+	                                   what SPLICE_FALSE and SPLICE_NULL
+	                                   say gives back what was sent */
+	unsigned edit_count;
+
 	struct marker_plan plan;
-	bool job_streams;  /* the job itself asked for a stream */
-	bool streams;      /* the request asks for one */
-	bool added_stream; /* `stream` was absent or false and was set to true */
-	bool added_usage;  /* include_usage was set by us: hide the extra chunk */
-	bool added_key;    /* prompt_cache_key */
-	bool added_mode;   /* prompt_cache_options */
+	bool job_streams;       /* the job itself asked for a stream */
+	bool streams;           /* the request asks for one */
+	enum splice_was stream; /* `stream` */
+	enum splice_was usage;  /* `stream_options.include_usage`; unless KEPT, hide the
+	                           extra chunk from a job that streams */
+	enum splice_was key;    /* `prompt_cache_key` */
+	enum splice_was mode;   /* `prompt_cache_options` */
 };
 
 /* Appends the body.  ERR_MALFORMED if the parts do not fit together. */
@@ -48,7 +73,7 @@ MUST_USE int splice_render(const struct splice_request *request, struct buffer *
 #define SPLICE_REFUSAL_LIST(X) \
 	X(SPLICE_CALL_OK,         "can be warmed by a request of its own") \
 	X(SPLICE_CALL_NONE,       "this provider has no request that warms and answers nothing") \
-	X(SPLICE_CALL_UNMARKED,   "no block of this prefix may carry a marker") \
+	X(SPLICE_CALL_UNMARKED,   "this part of the request would carry no marker") \
 	X(SPLICE_CALL_THINKING,   "extended thinking is on, which a warm-up without output excludes") \
 	X(SPLICE_CALL_FORMAT,     "a structured output format excludes a warm-up without output") \
 	X(SPLICE_CALL_TOOL,       "tool_choice forces a tool, and the shared part reaches into the messages") \
@@ -56,6 +81,7 @@ MUST_USE int splice_render(const struct splice_request *request, struct buffer *
 	X(SPLICE_CALL_TOOL_USE,   "the shared part ends in a tool call that has no result yet") \
 	X(SPLICE_CALL_CONTEXT,    "context_management may change what is cached") \
 	X(SPLICE_CALL_SERVER,     "tools that run at the provider add to the messages") \
+	X(SPLICE_CALL_CITATIONS,  "citations are switched on, which the cached system part depends on") \
 	X(SPLICE_CALL_HELD,       "part of the prefix is kept by the provider") \
 	X(SPLICE_CALL_RAW,        "raw bytes cannot be completed to a warm-up")
 /* clang-format on */
