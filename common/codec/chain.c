@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #define SIZE_LIMIT ((size_t)256 << 20) /* of anything built here; bodies are <= 8 MiB */
-#define KEYS_MAX   200                 /* top-level keys, before a body is opaque */
 
 void
 chain_init(struct chain *chain)
@@ -279,9 +278,6 @@ build_json(struct chain_node_build *build, struct chain_error *reterr)
 	chain_shape_read(&build->shape, input->traits->dialect, &chain->tape,
 	                 leading_max);
 	read_facts(build);
-	if (build->shape.opaque == CHAIN_SPLITTABLE &&
-	    tape_count(&chain->tape, 0) > KEYS_MAX)
-		build->shape.opaque = CHAIN_TOO_LARGE;
 	if (build->shape.opaque != CHAIN_SPLITTABLE)
 		return make_opaque(chain, input, build->shape.opaque,
 		                   shape_fault(&build->shape),

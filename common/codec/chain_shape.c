@@ -117,6 +117,10 @@ check_object(struct chain_shape *shape, uint32_t at)
 		give_up(shape, CHAIN_SHAPE, at);
 		return false;
 	}
+	if (tape_count(shape->tape, at) > CHAIN_SHAPE_KEYS_MAX) {
+		give_up(shape, CHAIN_TOO_LARGE, at);
+		return false;
+	}
 	twice = tape_duplicate(shape->tape, at);
 	if (twice != TAPE_NONE)
 		give_up(shape, CHAIN_DUPLICATE_KEY, twice);

@@ -14,7 +14,8 @@
 #include "common/codec/part.h"
 #include "common/codec/tape.h"
 
-#define CHAIN_SHAPE_MARKERS_MAX 16 /* providers take 4; more are counted, not kept */
+#define CHAIN_SHAPE_KEYS_MAX    200 /* of an object that is written member by member */
+#define CHAIN_SHAPE_MARKERS_MAX 16  /* providers take 4; more are counted, not kept */
 
 /* One marker of the user's. */
 struct chain_shape_marker {

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KEYS_MAX 256 /* top-level keys that are sorted; more stay as they came */
+#define KEYS_MAX CHAIN_SHAPE_KEYS_MAX
 
 static struct span
 key_text(const struct tape *tape, uint32_t key)
@@ -45,6 +45,41 @@ put_member(struct chain_writer *writer, uint32_t key)
 	put_comma(writer);
 	put(writer, (struct span){ tape->text.data + tape->tokens[key].start,
 	                           tape->tokens[key + 1].end - tape->tokens[key].start });
+}
+
+static int
+compare_keys(const void *a, const void *b, void *context)
+{
+	const struct tape *tape = context;
+	struct span left = key_text(tape, *(const uint32_t *)a);
+	struct span right = key_text(tape, *(const uint32_t *)b);
+	int order = memcmp(left.data, right.data, MIN(left.len, right.len));
+
+	return order ? order : (left.len > right.len) - (left.len < right.len);
+}
+
+/* Keys in the order of their bytes; members that are not sorted keep their order. */
+struct keys {
+	uint32_t key[KEYS_MAX];
+	uint32_t count;
+};
+
+static void
+collect(struct keys *keys, uint32_t key)
+{
+	VERIFY(keys->count < KEYS_MAX); /* chain_shape_read refuses larger objects */
+	keys->key[keys->count++] = key;
+}
+
+static void
+put_sorted(struct chain_writer *writer, struct keys *keys)
+{
+	const struct tape *tape = writer->shape->tape;
+
+	qsort_r(keys->key, keys->count, sizeof *keys->key, compare_keys,
+	        (void *)(uintptr_t)tape);
+	for (uint32_t i = 0; i < keys->count; i++)
+		put_member(writer, keys->key[i]);
 }
 
 static size_t
@@ -112,7 +147,8 @@ note_place(struct chain_writer *writer, uint32_t block, size_t wrap_at, size_t m
 {
 	if (keeps_marker(writer, block)) {
 		writer->piece->fixed = true;
-		writer->piece->wrap_at = writer->piece->mark_at = PART_NOWHERE;
+		if (writer->piece->user == PART_MARK_NONE) /* else it has to go back in */
+			writer->piece->wrap_at = writer->piece->mark_at = PART_NOWHERE;
 	} else if (block == writer->piece->boundary) {
 		writer->piece->fixed = false;
 		writer->piece->wrap_at = wrap_at;
@@ -224,38 +260,23 @@ is_in_tools(const struct chain_shape *shape, uint32_t key)
 	       !span_equals(name, SPAN("prompt_cache_options"));
 }
 
-static int
-compare_keys(const void *a, const void *b, void *context)
-{
-	const struct tape *tape = context;
-	struct span left = key_text(tape, *(const uint32_t *)a);
-	struct span right = key_text(tape, *(const uint32_t *)b);
-	int order = memcmp(left.data, right.data, MIN(left.len, right.len));
-
-	return order ? order : (left.len > right.len) - (left.len < right.len);
-}
-
 void
 chain_write_tools(struct chain_writer *writer, struct chain_piece *ret_piece)
 {
 	const struct chain_shape *shape = writer->shape;
 	const struct tape *tape = shape->tape;
-	uint32_t keys[KEYS_MAX], count = 0;
+	struct keys keys = { .count = 0 };
 
 	piece_begin(writer, ret_piece, TIER_TOOLS);
 	put_text(writer, "{");
 	for (uint32_t key = tape_first(tape, 0); key < tape_end(tape, 0);
 	     key = tape_next(tape, key + 1)) {
-		if (!is_in_tools(shape, key) || tape_string_is(tape, key, "model"))
-			continue;
-		VERIFY(count < KEYS_MAX); /* chain_build refuses more keys */
-		keys[count++] = key;
+		if (is_in_tools(shape, key) && key + 1 != shape->model)
+			collect(&keys, key);
 	}
-	qsort_r(keys, count, sizeof *keys, compare_keys, (void *)(uintptr_t)tape);
 	if (shape->model != TAPE_NONE)
 		put_member(writer, shape->model - 1);
-	for (uint32_t i = 0; i < count; i++)
-		put_member(writer, keys[i]);
+	put_sorted(writer, &keys);
 	if (shape->tools != TAPE_NONE) {
 		put_comma(writer);
 		put_text(writer, "\"tools\":[");
@@ -289,6 +310,7 @@ put_message_start(struct chain_writer *writer, uint32_t message)
 	const struct tape *tape = writer->shape->tape;
 	uint32_t role = tape_find(tape, message, "role");
 	uint32_t content = tape_find(tape, message, "content");
+	struct keys keys = { .count = 0 };
 
 	put_comma(writer);
 	put_text(writer, "{");
@@ -297,7 +319,8 @@ put_message_start(struct chain_writer *writer, uint32_t message)
 	for (uint32_t key = tape_first(tape, message); key < tape_end(tape, message);
 	     key = tape_next(tape, key + 1))
 		if (key + 1 != role && key + 1 != content)
-			put_member(writer, key);
+			collect(&keys, key);
+	put_sorted(writer, &keys);
 	if (content != TAPE_NONE) {
 		put_comma(writer);
 		put_text(writer, "\"content\":");
@@ -475,28 +498,36 @@ put_thinking(struct chain_writer *writer, uint32_t thinking)
 	put_text(writer, "}");
 }
 
+/* True iff the member belongs to the settings of that tier. */
+static bool
+is_setting(const struct chain_shape *shape, enum tier tier, uint32_t key)
+{
+	struct span name = key_text(shape->tape, key);
+	enum tier at = dialect_key_tier(shape->dialect, name);
+
+	if (span_equals(name, SPAN("messages")) || span_equals(name, SPAN("tools")))
+		return false;
+	if (tier == TIER_TOOLS)
+		return at == TIER_TOOLS && !is_in_tools(shape, key);
+	return tier == TIER_MESSAGES && at == TIER_MESSAGES;
+}
+
 void
 chain_write_settings(const struct chain_shape *shape, enum tier tier, struct buffer *out)
 {
 	struct chain_writer writer = { .shape = shape, .out = out };
 	const struct tape *tape = shape->tape;
+	struct keys keys = { .count = 0 };
+	bool thinking = tier == TIER_TOOLS && tape_is(tape, shape->thinking, TAPE_OBJECT);
 
-	put_text(&writer, "{");
 	for (uint32_t key = tape_first(tape, 0); key < tape_end(tape, 0);
-	     key = tape_next(tape, key + 1)) {
-		enum tier at = dialect_key_tier(shape->dialect, key_text(tape, key));
-
-		if (key + 1 == shape->messages || key + 1 == shape->tools)
-			continue;
-		if (tier == TIER_TOOLS && key + 1 == shape->thinking &&
-		    tape_is(tape, shape->thinking, TAPE_OBJECT))
-			put_thinking(&writer, shape->thinking);
-		else if (tier == TIER_TOOLS && at == TIER_TOOLS &&
-		         !is_in_tools(shape, key) && !tape_string_is(tape, key, "tools"))
-			put_member(&writer, key);
-		else if (tier == TIER_MESSAGES && at == TIER_MESSAGES)
-			put_member(&writer, key);
-	}
+	     key = tape_next(tape, key + 1))
+		if (is_setting(shape, tier, key))
+			collect(&keys, key);
+	put_text(&writer, "{");
+	put_sorted(&writer, &keys);
+	if (thinking)
+		put_thinking(&writer, shape->thinking);
 	put_text(&writer, "}");
 }
 
