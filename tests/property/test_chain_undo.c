@@ -200,7 +200,9 @@ check_spelling(struct world *world, struct chain_shared shared)
 		    !span_equals(again.node[i].px.segment,
 		                 world->chain.node[i].px.segment) ||
 		    !span_equals(again.node[i].value, world->chain.node[i].value)) {
-			fprintf(stderr, "other: %s\n%.*s\n%.*s\n", buffer_text(&text), 90, again.node[i].value.data, 90, world->chain.node[i].value.data);
+			fprintf(stderr, "other: %s\n%.*s\n%.*s\n", buffer_text(&text), 90,
+			        again.node[i].value.data, 90,
+			        world->chain.node[i].value.data);
 			broken(world, "another spelling gives another node");
 		}
 	}

@@ -1,0 +1,456 @@
+#!/usr/bin/env python3
+"""tidy.py - the rules of the house, as tests.
+
+    tidy.py RULE [--build DIR] [--cc CC] [--plain yes|no]
+
+Each rule prints every place that breaks it, with what to do instead, and ends with
+`cases: N passed, M failed`.  Exit 77 means that the rule cannot be checked here, and why.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SKIP = 77
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 600
+TEST_LINES_MAX = 1200  # a test file is a list of sentences
+
+PURE_FOLDERS = ("common", "scheduler/core", "worker/core", "provider/model")
+PURE_EXCEPT = ("common/buffer.c", "common/buffer.h", "common/options.c",
+               "common/options.h", "common/verify_abort.c")
+
+BANNED = {
+    "strcpy": "memcpy with a checked length", "strcat": "common/buffer.h",
+    "strncpy": "memcpy with a checked length", "strncat": "common/buffer.h",
+    "sprintf": "snprintf or buffer_append_format", "vsprintf": "vsnprintf",
+    "gets": "fgets", "atoi": "text_parse_unsigned", "atol": "text_parse_unsigned",
+    "atof": "text_parse_decimal", "alloca": "a fixed array or the heap",
+    "strtok": "memchr over spans", "rand": "common/prng.h", "srand": "common/prng.h",
+    "random": "common/prng.h", "sleep": "a timer, or a condition with a deadline",
+    "tmpnam": "mkdtemp", "mktemp": "mkdtemp", "setjmp": "an error code", "longjmp": "an error code",
+}
+BANNED_IN_PURE = {
+    name: "what the caller gives: pure layers have no clock, I/O or heap"
+    for name in ("time", "clock", "clock_gettime", "gettimeofday", "malloc", "calloc",
+                 "realloc", "reallocarray", "free", "strdup", "printf", "fprintf",
+                 "snprintf", "vsnprintf", "fopen", "open", "read", "write", "getenv",
+                 "uv_now", "uv_hrtime")
+}
+
+
+class Verdict:
+    """Counts what was looked at and what is wrong."""
+
+    def __init__(self):
+        self.looked = 0
+        self.broken = 0
+
+    def case(self, problems):
+        self.looked += 1
+        if problems:
+            self.broken += 1
+        for problem in problems:
+            print(problem)
+
+    def finish(self):
+        if self.looked == 0:
+            print("nothing was looked at, which is a failure")
+            return 1
+        print(f"cases: {self.looked - self.broken} passed, {self.broken} failed")
+        return 1 if self.broken else 0
+
+
+def tracked(*suffixes):
+    """Paths of the working tree that git knows or would add, sorted."""
+    command = ["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"]
+    try:
+        names = subprocess.run(command, capture_output=True, text=True,
+                               check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        names = walk_tree()
+    names = [n for n in names if os.path.isfile(os.path.join(ROOT, n))]
+    return sorted(n for n in set(names) if not suffixes or n.endswith(suffixes))
+
+
+def walk_tree():
+    """For a source tree without git, such as an unpacked archive."""
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [f for f in folders if not f.startswith("build") and f != ".git"]
+        for name in files:
+            yield os.path.relpath(os.path.join(folder, name), ROOT)
+
+
+def text_of(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def blank(match):
+    """Spaces in place of a comment or literal, with its line breaks."""
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def code_of(name):
+    """The file without comments and literals; lines keep their numbers."""
+    return NOISE.sub(blank, text_of(name))
+
+
+def is_pure(name):
+    return os.path.dirname(name) in PURE_FOLDERS and name not in PURE_EXCEPT
+
+
+def is_generated(name):
+    return name.startswith(("tests/fuzz/corpus/", "tests/golden/data/"))
+
+
+# ---------------------------------------------------------------- rules
+
+
+def calls_in(code, names):
+    pattern = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(names))
+    for number, line in enumerate(code.splitlines(), 1):
+        for match in pattern.finditer(line):
+            yield number, match.group(1)
+
+
+def rule_calls(verdict, _options):
+    for name in tracked(".c", ".h"):
+        code = code_of(name)
+        banned = dict(BANNED, **BANNED_IN_PURE) if is_pure(name) else BANNED
+        problems = [f"{name}:{number}: {call}() is banned; use {banned[call]}"
+                    for number, call in calls_in(code, banned)]
+        if is_pure(name):
+            problems += [f"{name}:{number}: no floating point in pure layers; count in "
+                         "integers of a stated unit"
+                         for number, line in enumerate(code.splitlines(), 1)
+                         if re.search(r"\b(float|double)\b", line)]
+        verdict.case(problems)
+
+
+def functions_of(lines):
+    """(name, first line, length) of each function: its name stands in column one and its
+    body between braces in column one."""
+    name = start = None
+    for number, line in enumerate(lines, 1):
+        match = re.match(r"([a-z_]\w*)\(", line)
+        if match:
+            name, start = match.group(1), number
+        elif line.startswith("}") and name:
+            yield name, start, number - start + 1
+            name = None
+
+
+def rule_length(verdict, _options):
+    for name in tracked(".c", ".h"):
+        lines = text_of(name).splitlines()
+        problems = []
+        most = TEST_LINES_MAX if name.startswith("tests/") else FILE_LINES_MAX
+        if len(lines) > most:
+            problems.append(f"{name}: {len(lines)} lines; split it by what it is about, "
+                            f"at most {most}")
+        for function, start, length in functions_of(code_of(name).splitlines()):
+            if length > FUNCTION_LINES_MAX:
+                problems.append(f"{name}:{start}: {function} has {length} lines; at most "
+                                f"{FUNCTION_LINES_MAX}")
+        verdict.case(problems)
+
+
+def rule_headers(verdict, _options):
+    """First line and guard."""
+    for name in tracked(".h"):
+        lines = text_of(name).splitlines()
+        base = os.path.basename(name)
+        guard = re.sub(r"\W", "_", name).upper()
+        problems = []
+        if not re.match(r"/\* %s - \S.*" % re.escape(base), lines[0] if lines else ""):
+            problems.append(f"{name}:1: must begin with `/* {base} - what it is`")
+        if f"#ifndef {guard}" not in lines or f"#define {guard}" not in lines:
+            problems.append(f"{name}: its guard must be {guard}")
+        verdict.case(problems)
+
+
+def rule_marks(verdict, _options):
+    """No notes to self, no paths of a machine, no stray white space."""
+    notes = re.compile(r"\b(%s)\b" % "|".join(("FIX" + "ME", "XX" + "X", "HA" + "CK")))
+    todo = re.compile(r"\bTO" + r"DO\b(?!\(\d+\))")
+    machine = re.compile(r"(?<![\w.~-])/(%s)/\w" % "|".join(("wo" + "rk", "ho" + "me",
+                                                              "ro" + "ot", "tmp/" + "wt")))
+    for name in tracked():
+        if is_generated(name) or name.endswith((".png", ".gz")):
+            continue
+        problems = []
+        text = text_of(name)
+        for number, line in enumerate(text.splitlines(), 1):
+            if notes.search(line):
+                problems.append(f"{name}:{number}: settle it now, or file it")
+            if todo.search(line):
+                problems.append(f"{name}:{number}: a note for later names its decision, "
+                                "as in TO" + "DO(0007)")
+            if machine.search(line):
+                problems.append(f"{name}:{number}: a path of somebody's machine")
+            if line != line.rstrip() and not name.endswith(".md"):
+                problems.append(f"{name}:{number}: white space at the end")
+        if text and not text.endswith("\n"):
+            problems.append(f"{name}: no line break at the end")
+        verdict.case(problems)
+
+
+def rule_listed(verdict, _options):
+    """A C file that no meson.build names is dead."""
+    for name in tracked(".c"):
+        folder, base = os.path.split(name)
+        stem = re.sub(r"^(test|fuzz|bench|property)_", "", base[:-2])
+        builds = [f for f in (folder, os.path.dirname(folder))
+                  if os.path.exists(os.path.join(ROOT, f, "meson.build"))]
+        lists = "".join(text_of(os.path.join(f, "meson.build")) for f in builds)
+        listed = re.search(r"['/](%s|%s)'" % (re.escape(base), re.escape(stem)), lists)
+        verdict.case([] if listed else [f"{name}: no meson.build names it"])
+
+
+def rule_decisions(verdict, _options):
+    seen = {}
+    for name in tracked(".md"):
+        if not name.startswith("docs/decisions/"):
+            continue
+        match = re.match(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md$", name)
+        problems = []
+        if not match:
+            problems.append(f"{name}: decisions are called NNNN-words-in-lower-case.md")
+        elif match.group(1) in seen:
+            problems.append(f"{name}: {seen[match.group(1)]} has the same number")
+        else:
+            seen[match.group(1)] = name
+        verdict.case(problems)
+
+
+def layers():
+    """{folder: (folders or prefixes, libraries)} of docs/ARCHITECTURE.md."""
+    text = text_of("docs/ARCHITECTURE.md")
+    table = text.split("<!-- layers: begin -->")[1].split("<!-- layers: end -->")[0]
+    rows = {}
+    for line in table.strip().splitlines()[2:]:
+        folder, folders, libraries = [c.strip() for c in line.strip("|").split("|")]
+        rows[folder.strip("`")] = (re.findall(r"`([^`]+)`", folders), libraries.split())
+    return rows
+
+
+LIBRARIES = [
+    (re.compile(r"^hiredis/"), "hiredis"), (re.compile(r"^uv\.h$"), "uv"),
+    (re.compile(r"^curl/"), "curl"), (re.compile(r"^microhttpd\.h$"), "microhttpd"),
+    (re.compile(r"^jansson\.h$"), "jansson"), (re.compile(r"^yaml\.h$"), "yaml"),
+    (re.compile(r"^msgpack"), "msgpack"), (re.compile(r"^xxhash\.h$"), "xxhash"),
+    (re.compile(r"^check\.h$"), "check"), (re.compile(r"^(lua|lauxlib|lualib)\.h$"), "lua"),
+    (re.compile(r"^pthread\.h$"), "pthread"),
+]
+
+
+def row_of(name, rows):
+    folder = os.path.dirname(name)
+    while folder and folder not in rows:
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def include_allowed(path, own, allowed):
+    folder = os.path.dirname(path)
+    if folder == own:
+        return True
+    return any(path.startswith(a[:-1]) if a.endswith("*") else folder == a
+               for a in allowed)
+
+
+def rule_includes(verdict, _options):
+    rows = layers()
+    for name in tracked(".c", ".h"):
+        row = row_of(name, rows)
+        if not row:
+            verdict.case([f"{name}: docs/ARCHITECTURE.md has no row for its folder"])
+            continue
+        allowed, libraries = rows[row]
+        problems, first = [], None
+        for number, line in enumerate(text_of(name).splitlines(), 1):
+            match = re.match(r'#\s*include (["<])([^">]+)', line)
+            if not match:
+                continue
+            kind, path = match.groups()
+            first = first or path
+            if kind == '"' and not os.path.exists(os.path.join(ROOT, path)):
+                problems.append(f"{name}:{number}: includes are rooted at the "
+                                f"repository; there is no {path}")
+            elif kind == '"' and not include_allowed(path, os.path.dirname(name), allowed):
+                problems.append(f"{name}:{number}: {row} may not use {path}")
+            for pattern, library in LIBRARIES:
+                if kind == "<" and pattern.match(path) and library not in libraries:
+                    problems.append(f"{name}:{number}: {row} may not use {library}")
+        own = name[:-2] + ".h"
+        if name.endswith(".c") and os.path.exists(os.path.join(ROOT, own)) and first != own:
+            problems.append(f"{name}: its own header must be the first include")
+        verdict.case(problems)
+
+
+def archives(build):
+    for folder, _folders, files in os.walk(build):
+        if "meson-private" in folder:
+            continue
+        for file in files:
+            if file.endswith(".a"):
+                yield os.path.join(folder, file)
+
+
+def symbols_of(archive, flag):
+    """(member, symbol) pairs."""
+    output = subprocess.run(["nm", "-A", flag, archive], capture_output=True, text=True,
+                            check=True).stdout
+    for line in output.splitlines():
+        where, rest = re.match(r"(.*?\.o):\s*(.*)", line).groups()
+        fields = rest.split()
+        yield os.path.basename(where.split(":")[-1])[:-2], fields[-2], fields[-1]
+
+
+def prefixes_for(base):
+    """What symbols of this file may begin with: its stem, or a leading part of it, since
+    text_escape.c serves text.h and config_parse.c serves config.h."""
+    parts = base[:-2].split("_")
+    return ["_".join(parts[:length]) for length in range(len(parts), 0, -1)]
+
+
+def rule_symbols(verdict, options):
+    for archive in sorted(archives(options.build)):
+        folder = os.path.relpath(os.path.dirname(archive), options.build)
+        if folder.startswith("tests"):
+            continue
+        problems = []
+        for member, kind, symbol in symbols_of(archive, "--defined-only"):
+            base = re.sub(r"^.*?([\w.-]+\.c)$", r"\1", member)
+            if not kind.isupper() or symbol == "main" or symbol.startswith(("__", "_")):
+                continue
+            if base.startswith("verify_") and symbol == "verify_fail":
+                continue
+            if not any(symbol == p or symbol.startswith(p + "_")
+                       for p in prefixes_for(base)):
+                problems.append(f"{folder}/{base}: {symbol} does not begin with the "
+                                "file's stem; make it static or rename it")
+        verdict.case(problems)
+
+
+PURE_SYMBOLS = {"memcpy", "memmove", "memset", "memcmp", "memchr", "memrchr", "memmem",
+                "strlen", "strnlen", "strchr", "strrchr", "strcmp", "strncmp", "verify_fail",
+                "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
+
+
+def pure_archives(build):
+    for archive in archives(build):
+        folder = os.path.relpath(os.path.dirname(archive), build)
+        base = os.path.basename(archive)
+        if folder == "common" and base != "libcommon.a":
+            continue
+        if folder in PURE_FOLDERS or base == "libprotocol.a":
+            yield archive
+
+
+def rule_purity(verdict, options):
+    if options.plain != "yes":
+        print("skipped: sanitizers, coverage and -O0 add symbols of their own; the plain "
+              "optimised build is checked")
+        return SKIP
+    pure = sorted(pure_archives(options.build))
+    defined = {symbol for archive in pure
+               for _m, kind, symbol in symbols_of(archive, "--defined-only")
+               if kind.isupper()}
+    for archive in pure:
+        foreign = sorted({(member, symbol)
+                          for member, _k, symbol in symbols_of(archive, "-u")
+                          if symbol not in PURE_SYMBOLS and symbol not in defined})
+        verdict.case([f"{os.path.relpath(archive, options.build)}: {member} uses {symbol}, "
+                      "which is not pure" for member, symbol in foreign])
+    return None
+
+
+def rule_alone(verdict, options):
+    """Every header compiles by itself."""
+    flags = subprocess.run(["pkg-config", "--cflags", "libuv", "jansson", "libmicrohttpd",
+                            "libcurl", "yaml-0.1", "check"],
+                           capture_output=True, text=True, check=False).stdout.split()
+    lua = subprocess.run(["pkg-config", "--cflags", "lua5.1"], capture_output=True,
+                         text=True, check=False).stdout.split()
+    headers = tracked(".h")
+    command = options.cc.split() + ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra",
+                                    "-Werror", "-Wno-unused-parameter", "-I", ROOT,
+                                    "-fsyntax-only", "-x", "c"]
+    for start in range(0, len(headers), 8):
+        batch = [os.path.join(ROOT, h) for h in headers[start:start + 8]]
+        result = subprocess.run(command + flags + lua + batch, capture_output=True,
+                                text=True, check=False)
+        verdict.case([result.stderr] if result.returncode else [])
+
+
+def rule_format(verdict, _options):
+    for tool in ("clang-format-14", "clang-format"):
+        found = shutil.which(tool)
+        if found and " 14." in subprocess.run([found, "--version"], capture_output=True,
+                                              text=True, check=False).stdout:
+            break
+    else:
+        print("skipped: needs clang-format 14, which the style is pinned to")
+        return SKIP
+    names = tracked(".c", ".h")
+    result = subprocess.run([found, "--dry-run", "-Werror"] + names, cwd=ROOT,
+                            capture_output=True, text=True, check=False)
+    places = {}
+    for name, line in re.findall(r"^(\S+?):(\d+):\d+: error", result.stderr, re.M):
+        places.setdefault(name, []).append(line)
+    for name in names:
+        verdict.case([f"{name}:{places[name][0]}: `./dev format` rewrites "
+                      f"{len(places[name])} places"] if name in places else [])
+    if result.returncode and not places:
+        verdict.case([result.stderr])
+    return None
+
+
+def rule_shell(verdict, _options):
+    if not shutil.which("shellcheck"):
+        print("skipped: needs shellcheck")
+        return SKIP
+    for name in tracked():
+        if is_generated(name) or not os.access(os.path.join(ROOT, name), os.X_OK):
+            continue
+        first = text_of(name).split("\n", 1)[0]
+        if not re.match(r"#!.*\b(ba)?sh\b", first):
+            continue
+        result = subprocess.run(["shellcheck", os.path.join(ROOT, name)],
+                                capture_output=True, text=True, check=False)
+        verdict.case([result.stdout] if result.returncode else [])
+    return None
+
+
+RULES = {
+    "calls": rule_calls, "length": rule_length, "headers": rule_headers,
+    "marks": rule_marks, "listed": rule_listed, "decisions": rule_decisions,
+    "includes": rule_includes, "symbols": rule_symbols, "purity": rule_purity,
+    "alone": rule_alone, "format": rule_format, "shell": rule_shell,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rule", choices=sorted(RULES))
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--plain", default="yes")
+    options = parser.parse_args()
+    verdict = Verdict()
+    skipped = RULES[options.rule](verdict, options)
+    return skipped if skipped is not None else verdict.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
