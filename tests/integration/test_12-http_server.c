@@ -1,0 +1,233 @@
+/* The HTTP server, spoken to by a blocking client in a thread of its own. */
+#include "common/io/http_server.h"
+#include "tests/lib/suite.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DEADLINE_MS 10000
+#define ANSWER_SIZE (1 << 16)
+
+struct meeting {
+	uv_loop_t loop;
+	uv_timer_t deadline;
+	uv_async_t done; /* the client's thread has its answer */
+	struct http_server *server;
+	unsigned requests;
+	bool closed;
+	struct span question;
+	unsigned clients;
+	char answer[ANSWER_SIZE];
+};
+
+static void
+on_request(const struct http_server_request *request,
+           struct http_server_response *response, void *data)
+{
+	struct meeting *meeting = data;
+
+	meeting->requests++;
+	if (strcmp(request->path, "/missing") == 0)
+		response->status = 404;
+	if (strcmp(request->path, "/json") == 0)
+		response->content_type = "application/json";
+	if (strcmp(request->path, "/huge") == 0)
+		buffer_init(&response->body, 3);
+	(void)buffer_append_format(
+		&response->body, "%s %s q=%s h=%s body=%zu", request->method,
+		request->path, http_server_query(request, "q"),
+		http_server_header(request, "X-Test"), request->body.len);
+}
+
+static void
+talk(struct meeting *meeting)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_port =
+		                               htons(http_server_port(meeting->server)) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct span left = meeting->question;
+	size_t len = 0;
+	ssize_t n;
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	while (left.len > 0) {
+		n = send(fd, left.data, left.len, MSG_NOSIGNAL);
+		if (n <= 0)
+			break;
+		left = (struct span){ left.data + n, left.len - (size_t)n };
+	}
+	while (len + 1 < ANSWER_SIZE &&
+	       (n = read(fd, meeting->answer + len, ANSWER_SIZE - 1 - len)) > 0)
+		len += (size_t)n;
+	meeting->answer[len] = '\0';
+	close(fd);
+}
+
+static void *
+client(void *data)
+{
+	struct meeting *meeting = data;
+
+	for (unsigned i = 0; i < meeting->clients; i++)
+		talk(meeting);
+	(void)uv_async_send(&meeting->done);
+	return NULL;
+}
+
+static void
+on_deadline(uv_timer_t *timer)
+{
+	(void)timer;
+	ck_abort_msg("nothing happened before the deadline");
+}
+
+static void
+on_closed(void *data)
+{
+	((struct meeting *)data)->closed = true;
+}
+
+static void
+on_done(uv_async_t *async)
+{
+	struct meeting *meeting = async->data;
+
+	http_server_close(meeting->server, on_closed, meeting);
+	uv_close((uv_handle_t *)&meeting->deadline, NULL);
+	uv_close((uv_handle_t *)&meeting->done, NULL);
+}
+
+static void
+meet(struct meeting *meeting, struct span question, unsigned clients)
+{
+	char message[HTTP_SERVER_MESSAGE_SIZE] = "";
+	pthread_t thread;
+
+	*meeting = (struct meeting){ .question = question, .clients = clients };
+	ck_assert_int_eq(uv_loop_init(&meeting->loop), 0);
+	ck_assert_int_eq(uv_timer_init(&meeting->loop, &meeting->deadline), 0);
+	ck_assert_int_eq(uv_timer_start(&meeting->deadline, on_deadline, DEADLINE_MS, 0),
+	                 0);
+	ck_assert_int_eq(uv_async_init(&meeting->loop, &meeting->done, on_done), 0);
+	meeting->done.data = meeting;
+	ck_assert_msg(http_server_open(&meeting->loop, "127.0.0.1:0", on_request, meeting,
+	                               &meeting->server, message) == 0,
+	              "%s", message);
+	ck_assert_int_eq(pthread_create(&thread, NULL, client, meeting), 0);
+	while (uv_run(&meeting->loop, UV_RUN_ONCE) != 0)
+		continue;
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert(meeting->closed);
+	ck_assert_int_eq(uv_loop_close(&meeting->loop), 0);
+}
+
+static struct meeting meeting; /* large */
+
+START_TEST(http_server_answers_with_path_query_and_header)
+{
+	meet(&meeting,
+	     SPAN("GET /json?q=a%20b HTTP/1.1\r\nHost: h\r\nX-Test: t\r\n"
+	          "Connection: close\r\n\r\n"),
+	     1);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "HTTP/1.1 200 OK\r\n"));
+	ck_assert_ptr_nonnull(
+		strstr(meeting.answer, "Content-Type: application/json\r\n"));
+	ck_assert_ptr_nonnull(
+		strstr(meeting.answer, "\r\n\r\nGET /json q=a b h=t body=0"));
+}
+END_TEST
+
+START_TEST(http_server_takes_bodies_and_serves_many_in_turn)
+{
+	meet(&meeting,
+	     SPAN("POST /missing HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n"
+	          "Connection: close\r\n\r\nhello"),
+	     200);
+	ck_assert_uint_eq(meeting.requests, 200);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "HTTP/1.1 404 Not Found\r\n"));
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "body=5"));
+}
+END_TEST
+
+START_TEST(http_server_answers_head_without_a_body)
+{
+	meet(&meeting, SPAN("HEAD /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"),
+	     1);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "HTTP/1.1 200 OK\r\n"));
+	ck_assert_str_eq(strstr(meeting.answer, "\r\n\r\n"), "\r\n\r\n");
+}
+END_TEST
+
+START_TEST(http_server_refuses_a_body_that_is_too_large)
+{
+	static char question[HTTP_SERVER_BODY_MAX + 200];
+	int len = snprintf(question, sizeof question,
+	                   "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n"
+	                   "Connection: close\r\n\r\n",
+	                   HTTP_SERVER_BODY_MAX + 1);
+
+	memset(question + len, 'x', HTTP_SERVER_BODY_MAX + 1);
+	meet(&meeting, (struct span){ question, (size_t)len + HTTP_SERVER_BODY_MAX + 1 },
+	     1);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "HTTP/1.1 413 "));
+	ck_assert_uint_eq(meeting.requests, 0);
+}
+END_TEST
+
+START_TEST(http_server_turns_an_answer_that_is_too_large_into_an_error)
+{
+	meet(&meeting, SPAN("GET /huge HTTP/1.0\r\n\r\n"), 1);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, " 500 "));
+}
+END_TEST
+
+START_TEST(http_server_survives_what_is_no_http)
+{
+	meet(&meeting, SPAN("\x16\x03\x01 nonsense\r\n\r\n"), 1);
+	ck_assert_uint_eq(meeting.requests, 0);
+}
+END_TEST
+
+START_TEST(http_server_says_why_it_cannot_listen)
+{
+	char message[HTTP_SERVER_MESSAGE_SIZE] = "", address[64];
+	struct http_server *first, *second;
+	uv_loop_t loop;
+
+	ck_assert_int_eq(uv_loop_init(&loop), 0);
+	ck_assert_int_eq(
+		http_server_open(&loop, "9310", on_request, NULL, &first, message),
+		ERR_MALFORMED);
+	ck_assert_ptr_nonnull(strstr(message, "IP:port"));
+	ck_assert_int_eq(
+		http_server_open(&loop, "[::1]:x", on_request, NULL, &first, message),
+		ERR_MALFORMED);
+
+	ck_assert_int_eq(
+		http_server_open(&loop, "localhost:0", on_request, NULL, &first, message),
+		0);
+	(void)snprintf(address, sizeof address, "127.0.0.1:%u", http_server_port(first));
+	ck_assert_int_eq(
+		http_server_open(&loop, address, on_request, NULL, &second, message),
+		ERR_IO);
+	ck_assert_ptr_nonnull(strstr(message, address));
+	http_server_close(first, NULL, NULL);
+	http_server_close(NULL, NULL, NULL);
+	while (uv_run(&loop, UV_RUN_ONCE) != 0)
+		continue;
+	ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+END_TEST
+
+SUITE_MAIN("http_server", http_server_answers_with_path_query_and_header,
+           http_server_takes_bodies_and_serves_many_in_turn,
+           http_server_answers_head_without_a_body,
+           http_server_refuses_a_body_that_is_too_large,
+           http_server_turns_an_answer_that_is_too_large_into_an_error,
+           http_server_survives_what_is_no_http, http_server_says_why_it_cannot_listen)
