@@ -66,6 +66,15 @@ draw_lag_us(struct cache_model *model)
 	return knobs->lag_us;
 }
 
+static uint64_t
+ttl_us(const struct cache_model *model, const struct cache_block *block)
+{
+	uint32_t permille = model->config.knobs.ttl_permille;
+	uint64_t ttl = cache_request_ttl_us(block->marker);
+
+	return permille > 0 ? ttl * permille / 1000 : ttl;
+}
+
 /* The lag drawn for the response, or the prefix's own. */
 static uint64_t
 lag_of(const struct cache_model *model, const struct cache_entry *entry, uint64_t lag_us)
@@ -202,10 +211,9 @@ book_read(struct cache_model *model, struct flight *flight,
 		if (is_readable(model, &model->store.entries[index]))
 			cache_store_refresh(&model->store.entries[index], model->now_us);
 		else
-			(void)record_write(
-				model, flight, index,
-				cache_request_ttl_us(request->blocks[i].marker), after,
-				false);
+			(void)record_write(model, flight, index,
+			                   ttl_us(model, &request->blocks[i]), after,
+			                   false);
 		if (i + 1 == look->read_end)
 			model->store.entries[index].node.reads++;
 	}
@@ -228,9 +236,9 @@ book_writes(struct cache_model *model, struct flight *flight,
 			continue;
 		index = cache_store_take(&model->store, request->scope, look->shard,
 		                         request->blocks[i].hash);
-		duplicates += record_write(
-			model, flight, index,
-			cache_request_ttl_us(request->blocks[i].marker), after, true);
+		duplicates +=
+			record_write(model, flight, index,
+		                     ttl_us(model, &request->blocks[i]), after, true);
 		writes++;
 	}
 	*ret_duplicates = duplicates;
@@ -384,6 +392,7 @@ verify_knobs(const struct cache_knobs *knobs)
 {
 	VERIFY(knobs->lag < CACHE_LAG_COUNT);
 	VERIFY(knobs->shards >= 1);
+	VERIFY(knobs->ttl_permille <= 1000);
 	VERIFY(knobs->miss_permille <= 1000);
 	VERIFY(knobs->evict_permille <= 1000);
 	VERIFY(knobs->unknown_permille <= 1000);

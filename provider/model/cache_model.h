@@ -45,6 +45,7 @@ struct cache_knobs {
 	bool readable_at_end; /* entries appear at finish instead of at respond */
 	enum cache_lag lag;
 	uint64_t lag_us;
+	uint32_t ttl_permille;     /* lifetimes in thousandths of the real; 0: real */
 	uint64_t grace_us;         /* entries linger this long past their TTL */
 	uint32_t miss_permille;    /* a request finds nothing although entries exist */
 	uint32_t evict_permille;   /* the prefix a request would have read is gone */

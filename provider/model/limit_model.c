@@ -65,7 +65,8 @@ input_at_start(const struct limit_model *model, const struct limit_need *need)
 {
 	bool full = model->knobs.reads_charged || model->knobs.estimate_full;
 
-	return need->input_tokens + (full ? need->read_tokens : 0);
+	return need->input_tokens + (full ? need->read_tokens : 0) +
+	       (model->knobs.output_joined ? need->output_tokens : 0);
 }
 
 /* Moves the window of the acceleration limit to `now`.  An idle second takes a quarter
@@ -205,6 +206,8 @@ limit_model_finish(struct limit_model *model, uint64_t now_us,
 	VERIFY(model->output_reserved >= need->output_tokens);
 	model->output_reserved -= need->output_tokens;
 	give_back(model, LIMIT_BUCKET_OUTPUT, need->output_tokens - output_used);
+	if (model->knobs.output_joined)
+		give_back(model, LIMIT_BUCKET_INPUT, need->output_tokens - output_used);
 }
 
 struct limit_level

@@ -45,7 +45,8 @@ struct limit_knobs {
 	uint32_t per_minute[LIMIT_BUCKET_COUNT]; /* 0: no limit */
 	uint32_t burst_ms[LIMIT_BUCKET_COUNT]; /* what it holds; 0: one minute's worth */
 	bool reads_charged;                    /* cache reads count as input */
-	bool estimate_full;    /* at start the cached part is charged too */
+	bool output_joined; /* output counts as input, too: one bucket for all tokens */
+	bool estimate_full; /* at start the cached part is charged too */
 	bool refusals_counted; /* a refused request still costs a request */
 	bool spend_cap;
 	uint32_t acceleration_floor; /* starts per second always allowed; 0: no limit */

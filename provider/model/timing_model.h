@@ -17,7 +17,7 @@ struct timing_knobs {
 	uint32_t latency_permille;   /* spread each way: 200 */
 	uint32_t prefill_per_second; /* tokens: 10,000; 0: prefill takes no time */
 	uint32_t decode_per_second;  /* tokens: 80; 0: decode takes no time */
-	uint32_t job_us;             /* 0: by the decode rate */
+	uint64_t job_us;             /* 0: by the decode rate */
 	uint32_t job_permille;       /* spread of either each way: 0 */
 };
 

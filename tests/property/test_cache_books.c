@@ -141,6 +141,7 @@ play(uint64_t seed)
 		.miss_permille = (uint32_t)prng_below(&world.prng, 200),
 		.evict_permille = (uint32_t)prng_below(&world.prng, 200),
 		.shards = 1,
+		.ttl_permille = 1000,
 	};
 	world.model = cache_model_init(malloc(cache_model_size(&config)),
 	                               cache_model_size(&config), &config);
