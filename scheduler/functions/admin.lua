@@ -1,0 +1,128 @@
+-- admin.lua - what people ask for: cancel, requeue, hold, pause; and the counts.
+
+do
+
+-- cancel id
+local function cancel()
+	local id = text_at(2, 'id')
+	if not is_job(id) then
+		refuse('id', 'expected a job id, got "' .. sub(id, 1, 40) .. '"')
+	end
+	local kind = not call('ZSCORE', key.dead, id) and payload_kind(id)
+	if not kind then
+		return { 'OK', now, 'gone' }
+	end
+	end_from_outside(id, kind, 'cancelled')
+	book_check()
+
+	book_store()
+	deliver()
+	return { 'OK', now, 'ended' }
+end
+
+local function requeue_one(id)
+	local past = call('ZSCORE', key.dead, id) and past_of(id)
+	if not past then
+		return 'gone'
+	end
+	local family = past.family ~= '' and family_of(past.family)
+	if not family or family.missing or call('STRLEN', key.ns .. 'slim:' .. id) == 0 then
+		return 'lost'
+	end
+	local element = past.element
+	if not element_is_slim(element) then -- its payload has moved when it died
+		element = (gsub(element, '^[^/]+', '%0~'))
+	end
+	push(family, past.now == '1' and NOW or READY[BAND[past.band] or 2], element)
+	set_del(key.dead, id)
+	note('pasts_gone', past.key)
+	return 'queued'
+end
+
+-- requeue id…
+local function requeue()
+	local answer, seen = { 'OK', now }, {}
+	level = true
+	for i = 2, min(argc, 1001) do
+		answer[i + 1] = is_job(argv[i]) and not seen[argv[i]] and requeue_one(argv[i]) or 'gone'
+		seen[argv[i]] = true
+	end
+	book_check()
+
+	book_store()
+	deliver()
+	return answer
+end
+
+-- hold on|off [who]
+local function hold()
+	local word, who = text_at(2, 'word'), argv[3] or ''
+	if word ~= 'on' and word ~= 'off' then
+		refuse('word', 'expected on or off, got "' .. sub(word, 1, 40) .. '"')
+	end
+	local pools = call('HGETALL', key.pools)
+	call('HGET', key.meta, 'hold')
+
+	call('HSET', key.meta, 'hold', word)
+	say('hold ' .. word .. ' ' .. sub(gsub(who, '[%c ]', '_'), 1, 100))
+	for i = 1, #pools, 2 do
+		wake(pools[i])
+	end
+	deliver()
+	return { 'OK', now }
+end
+
+-- pause family on|off
+local function pause()
+	local family, word = family_of(text_at(2, 'family')), text_at(3, 'word')
+	if word ~= 'on' and word ~= 'off' then
+		refuse('word', 'expected on or off, got "' .. sub(word, 1, 40) .. '"')
+	end
+	if family.missing then
+		return { 'OK', now, 'gone' }
+	end
+	level = true
+	family.paused_was = family_is_paused(family)
+	local flags = family_number(family, 5, 6)
+	family.rec = put(family.rec, 5, 6, flags - flags % 2 + (word == 'on' and 1 or 0))
+	family.pushed = true
+	book_check()
+
+	book_store()
+	deliver()
+	return { 'OK', now, 'done' }
+end
+
+-- count: the conservation check.
+local function count_all()
+	local got = call('HMGET', key.meta, 'cursor', 'slims')
+	local ids = call('HGETALL', key.families)
+	local ready, back, now_list = 0, 0, 0
+	for i = 1, #ids, 2 do
+		for band = 1, 3 do
+			back = back + call('LLEN', key.ns .. BACK[band][1] .. ids[i])
+			ready = ready + call('LLEN', key.ns .. READY[band][1] .. ids[i])
+		end
+		now_list = now_list + call('LLEN', key.ns .. NOW[1] .. ids[i])
+	end
+	local _, _, leases = leases_count()
+	local last = call('XREVRANGE', key.jobs, '+', '-', 'COUNT', 1)
+	local cursor = match(got[1] or '0-0 0', '^%S+')
+	local drained = not last[1] or not id_before(cursor, last[1][1])
+	return { 'OK', now, drained and 1 or 0, call('XLEN', key.jobs), (got[2] or 0) + 0, ready,
+		back, now_list, leases, call('ZCARD', key.later), call('ZCARD', key.dead),
+		call('HLEN', key.ended) }
+end
+
+local function version()
+	return { 'OK', now, '@VERSION@' }
+end
+
+register('cancel', cancel)
+register('requeue', requeue)
+register('hold', hold)
+register('pause', pause)
+register('count', count_all)
+register('version', version)
+
+end

@@ -1,0 +1,320 @@
+-- admit.lua - from the inbox into the lists, exactly once.
+--
+-- A compare-and-set on the cursor (entry, n): what was admitted is not admitted again, by
+-- the same leader after a lost reply, or by another one.  Segments, slim payloads and
+-- records are written in the same call, so that they exist iff their jobs do.
+--
+-- The words come as counted groups in a fixed order; `Group` finds them once, then each
+-- part reads its own.
+
+local family_number, family_parent
+do
+
+local GROUPS = { { 'F', 11 }, { 'X', 2 }, { 'R', 3 }, { 'E', 1 }, { 'S', 2 }, { 'L', 5 },
+	{ 'D', 7 }, { 'T', 2 }, { 'G', 1 }, { 'P', 2 } }
+local LIST_OF = { h = READY[1], n = READY[2], l = READY[3], now = NOW }
+
+-- letter -> { first argument, count }
+local function groups_find(at)
+	local groups = {}
+	for i = 1, #GROUPS do
+		local letter, width = GROUPS[i][1], GROUPS[i][2]
+		if argv[at] ~= letter then
+			refuse(letter, 'expected this group, got "' .. sub(argv[at] or '', 1, 40) .. '"')
+		end
+		local n = number_at(at + 1, letter, 10000)
+		groups[letter] = { at + 2, n }
+		at = at + 2 + n * width
+	end
+	if at ~= argc + 1 then
+		refuse('arguments', 'the groups do not add up')
+	end
+	return groups
+end
+
+-- ---- families ----------------------------------------------------------------------
+
+function family_number(family, first, last)
+	return sub(family.rec, first, last) + 0
+end
+
+-- Calls for the family above, which counts its children; made if it is not there.
+function family_parent(px, id)
+	local list = list_of(px)
+	for i = #list, 1, -1 do
+		if list[i] ~= id then
+			return list[i], concat(list, ',', 1, i)
+		end
+	end
+end
+
+local function family_make(id, flags, fields)
+	local family = family_of(id)
+	if family.missing then
+		family.missing, family.fresh = nil, true
+		family.rec = family_print(0, flags, 0, 0, 0, 0, 0, fields)
+		family.tail = family_tail(family.rec)
+		local above, px = family_parent(family.tail.px, id)
+		if above then
+			local tail = family.tail
+			local parent = family_make(above, 0,
+				'|' .. tail.pool .. '|' .. tail.budget .. '|||' .. px .. '|')
+			parent.live = parent.live + 1
+		end
+	end
+	return family
+end
+
+-- F: family pool budget flags hold_max in_est out_est lanes ancestors px route
+local function family_admit(at, unders)
+	local id = argv[at]
+	local fields = '|' .. concat(argv, '|', at + 1, at + 2) .. '|' ..
+		concat(argv, '|', at + 7, at + 10)
+	local flags = number_at(at + 3, 'flags', 99)
+	local hold = min(number_at(at + 4, 'hold_max'), 99999999)
+	local input, output = number_at(at + 5, 'in_est'), number_at(at + 6, 'out_est')
+	local family = family_make(id, flags, fields)
+	local old_hold = family_number(family, 17, 24)
+	if old_hold > 0 and family.bits % 64 > 0 and (hold == 0 or old_hold < hold) then
+		hold = old_hold -- the smallest of those that wait
+	end
+	flags = flags - flags % 2 + (family_is_paused(family) and 1 or 0)
+	family.rec = family_print(family.bits, flags, family_number(family, 7, 16), hold,
+		min(input, 99999999), min(output, 99999999), byte(family.rec, 41) - 48, fields)
+	local old = family.tail
+	family.tail = family_tail(family.rec)
+	if old ~= family.tail or family.fresh then
+		local ancestors = family.tail.ancestors
+		for i = 1, #ancestors do
+			unders[#unders + 1] = { ancestors[i], id }
+		end
+		family.pushed = true -- its lanes may be new
+	end
+end
+
+local function family_check_arguments(at)
+	local id, pool, budget = argv[at], argv[at + 1], argv[at + 2]
+	if #id ~= 32 or find(id, '[^0-9a-f]') then
+		refuse('F', 'expected 32 hex digits, got "' .. sub(id, 1, 40) .. '"')
+	end
+	if not is_name(pool) or budget == '' or find(budget, '[|,*%s]') then
+		refuse('F', 'pool or budget of ' .. id .. ' is not a name')
+	end
+	for i = at + 7, at + 10 do
+		if find(argv[i], '[|%c]') then
+			refuse('F', 'a bar or control character in a field of ' .. id)
+		end
+	end
+end
+
+-- Segments and records that are neither stored nor sent along.
+local function needs(groups)
+	local sent, asked, wanted = {}, {}, {}
+	local at, n = groups.X[1], groups.X[2]
+	for i = 0, n - 1 do
+		sent[argv[at + 2 * i]] = true
+	end
+	at, n = groups.F[1], groups.F[2]
+	local made = {}
+	for i = 0, n - 1 do
+		local px = list_of(argv[at + 11 * i + 9])
+		made[argv[at + 11 * i]] = true
+		for j = 1, #px do
+			if not sent[px[j]] and not asked[px[j]] then
+				asked[px[j]] = true
+				if call('EXISTS', key.ns .. 'px:' .. px[j]) == 0 then
+					wanted[#wanted + 1] = px[j]
+				end
+			end
+		end
+	end
+	local function need_family(id)
+		if not made[id] and not asked[id] and family_of(id).missing then
+			asked[id] = true
+			wanted[#wanted + 1] = id
+		end
+	end
+	at = groups.R[1]
+	for i = at, at + 3 * (groups.R[2] - 1), 3 do
+		need_family(argv[i])
+	end
+	at = groups.L[1]
+	for i = at, at + 5 * (groups.L[2] - 1), 5 do
+		need_family(argv[i + 2])
+	end
+	return wanted
+end
+
+-- ---- what waits, what is dead, what goes -------------------------------------------
+
+local function runs_admit(groups)
+	local at, next_element = groups.R[1], groups.E[1]
+	local last = groups.E[1] + groups.E[2] - 1
+	for _ = 1, groups.R[2] do
+		local list, n = LIST_OF[argv[at + 1]], number_at(at + 2, 'count')
+		if not list then
+			refuse('R', 'expected h, n, l or now, got "' .. sub(argv[at + 1], 1, 40) .. '"')
+		end
+		if n < 1 or next_element + n - 1 > last then
+			refuse('R', 'the counts and the elements do not add up')
+		end
+		local family = family_of(argv[at])
+		push_slice(family, list, next_element, next_element + n - 1)
+		family.live = family.live + n
+		next_element = next_element + n
+		at = at + 3
+	end
+	if next_element ~= last + 1 then
+		refuse('R', 'the counts and the elements do not add up')
+	end
+end
+
+-- L: id due family band bytes
+local function delayed_admit(at, n)
+	for i = at, at + 5 * (n - 1), 5 do
+		local past = past_of(argv[i])
+		local list = argv[i + 3]
+		if not LIST_OF[list] then
+			refuse('L', 'expected h, n, l or now, got "' .. sub(list, 1, 40) .. '"')
+		end
+		past.family, past.element = argv[i + 2], argv[i] .. '~'
+		past.band, past.now = list == 'now' and 'h' or list, list == 'now' and '1' or ''
+		slim_new(argv[i], argv[i + 4])
+		note('laters', number_at(i + 1, 'due'), argv[i])
+		past.reason, past.dirty = 'delayed', true
+		local family = family_of(argv[i + 2])
+		family.live = family.live + 1
+	end
+end
+
+-- D: id reason text bytes reply result_ttl result
+local function dead_admit(at, n)
+	for i = at, at + 7 * (n - 1), 7 do
+		local id, bytes = argv[i], argv[i + 3]
+		if bytes ~= '' then
+			slim_new(id, bytes)
+		end
+		bury(past_of(id), id, bytes ~= '', argv[i + 1], argv[i + 2])
+		result_out(id, argv[i + 4], number_at(i + 5, 'result_ttl'), argv[i + 6] ~= '' and
+			argv[i + 6] or end_result(id, 'dead', argv[i + 1], argv[i + 2]))
+	end
+end
+
+-- Budgets of a pool, so that a session with "*" finds them.
+local function pool_learn(pool, budget, known)
+	local names = known[pool] or call('HGET', key.pools, pool) or ''
+	if not find(',' .. names .. ',', ',' .. budget .. ',', 1, true) then
+		names = names == '' and budget or names .. ',' .. budget
+		known[#known + 1] = pool
+	end
+	known[pool] = names
+end
+
+local function pools_store(known)
+	for i = 1, #known do
+		call('HSET', key.pools, known[i], known[known[i]])
+	end
+end
+
+local function admit_store(groups, unders)
+	local at = groups.X[1]
+	for i = at, at + 2 * (groups.X[2] - 1), 2 do
+		if call('EXISTS', key.ns .. 'px:' .. argv[i]) == 0 then
+			call('SET', key.ns .. 'px:' .. argv[i], argv[i + 1])
+		end
+	end
+	at = groups.P[1]
+	for i = at, at + 2 * (groups.P[2] - 1), 2 do
+		call('SET', key.ns .. 'prefix:' .. argv[i], argv[i + 1])
+	end
+	at = groups.T[1]
+	for i = at, at + 2 * (groups.T[2] - 1), 2 do
+		call('ZADD', key.deadline, argv[i + 1], argv[i])
+	end
+	for i = 1, #unders do
+		call('SADD', key.ns .. 'under:' .. unders[i][1], unders[i][2])
+	end
+end
+
+-- Everything that is read about the small groups, and what may be wrong with them.
+local function admit_check(groups, unders)
+	local at = groups.P[1]
+	for i = at, at + 2 * (groups.P[2] - 1), 2 do
+		if not is_name(argv[i]) then
+			refuse('P', 'not a name: "' .. sub(argv[i], 1, 40) .. '"')
+		end
+	end
+	at = groups.T[1]
+	for i = at, at + 2 * (groups.T[2] - 1), 2 do
+		number_at(i + 1, 'deadline')
+	end
+	if groups.T[2] > 0 then
+		call('ZCARD', key.deadline)
+	end
+	at = groups.S[1]
+	for i = at, at + 2 * (groups.S[2] - 1), 2 do
+		slim_new(argv[i], argv[i + 1])
+	end
+	for i = groups.G[1], groups.G[1] + groups.G[2] - 1 do
+		entry_gone(argv[i])
+	end
+	for i = 1, #unders do
+		call('SCARD', key.ns .. 'under:' .. unders[i][1])
+	end
+end
+
+-- admit owner from_entry from_n to_entry to_n, then the groups
+local function admit()
+	local groups = groups_find(7)
+	local to = text_at(5, 'to_entry') .. ' ' .. number_at(6, 'to_n')
+	local got = call('HMGET', key.meta, 'owner', 'cursor')
+	if got[1] ~= argv[2] then
+		return { 'EPOCH', got[1] or '' }
+	end
+	if got[2] ~= argv[3] .. ' ' .. argv[4] then
+		local entry, n = match(got[2] or '', '^(%S+) (%d+)$')
+		return { 'CURSOR', entry or '', n or '' }
+	end
+	local at, n = groups.F[1], groups.F[2]
+	local ids, pools, unders = {}, {}, {}
+	for i = at, at + 11 * (n - 1), 11 do
+		family_check_arguments(i)
+		ids[#ids + 1] = argv[i]
+		pool_learn(argv[i + 1], argv[i + 2], pools)
+	end
+	for i = groups.R[1], groups.R[1] + 3 * (groups.R[2] - 1), 3 do
+		ids[#ids + 1] = argv[i]
+	end
+	records_load(ids, families, key.families, family_take)
+	local wanted = needs(groups)
+	if #wanted > 0 then
+		return { 'NEED', unpack(wanted) }
+	end
+	level, admitting = true, true
+	for i = at, at + 11 * (n - 1), 11 do
+		family_admit(i, unders)
+	end
+	runs_admit(groups)
+	delayed_admit(groups.L[1], groups.L[2])
+	dead_admit(groups.D[1], groups.D[2])
+	admit_check(groups, unders)
+	local lane_ids = {}
+	for i = 1, family_n do
+		for j = 1, family_list[i].pushed and #family_list[i].tail.lanes or 0 do
+			lane_ids[#lane_ids + 1] = family_list[i].tail.lanes[j]
+		end
+	end
+	records_load(lane_ids, lanes, key.lanes, lane_take)
+	book_check()
+
+	book_store()
+	pools_store(pools)
+	admit_store(groups, unders)
+	call('HSET', key.meta, 'cursor', to)
+	deliver()
+	return { 'OK', now }
+end
+
+register('admit', admit)
+
+end

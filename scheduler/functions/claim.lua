@@ -1,0 +1,379 @@
+-- claim.lua - from the open sets into free slots.
+--
+--   1. lanes just settled, if not worse in class than the best open lane
+--   2. the open sets of the session's budgets, best score first
+--   3. if slots are left: lanes whose hold_max has passed
+--
+-- A lane starts a wanted ticket; jobs of its family's `now` list; one job per credit (the
+-- scheduler chose it: no look at `until` or ancestors); any job if its gate is open, `now`
+-- before `until`, and every gated ancestor likewise.  All within window and budget.
+-- A member that is found not to be open is taken out of the set (book.lua compares).
+
+local claim_plan, claim_store, slots_take
+do
+
+local TRIES_MAX = 64 -- members looked at in one call
+local POLL = 1000 -- ms until somebody who found nothing asks again
+local IDLE_GAP = 3000 -- so long without a claim that left slots free: all were busy
+
+local hold_off -- nil until somebody needs to know
+local heads -- per budget: where its open set has been read to
+
+local function holding_is_off()
+	if hold_off == nil then
+		hold_off = call('HGET', key.meta, 'hold') == 'off'
+	end
+	return hold_off
+end
+
+-- ---- may this lane start -----------------------------------------------------------
+
+-- True if the cache has no objection.  Past its `until` a lane is closed here, by
+-- whoever sees it first.
+local function lane_is_open(lane)
+	if byte(lane.rec, 2) < 51 then
+		return false
+	end
+	if now < sub(lane.rec, 36, 49) + 0 then
+		return true
+	end
+	lane.rec = '100' .. sub(lane.rec, 4)
+	say('expired ' .. lane.id .. ' ' .. format('%d', sub(lane.rec, 4, 13)))
+	return false
+end
+
+local function may_start(lane, family)
+	if not gate_is_open(lane) then
+		return false
+	end
+	local ancestors = family.tail.ancestors
+	if now >= sub(lane.rec, 36, 49) + 0 and not holding_is_off() then
+		return lane_is_open(lane)
+	end
+	for i = 1, #ancestors do
+		local above = lane_of(ancestors[i])
+		if not lane_is_open(above) and not holding_is_off() then
+			lane.blocked = true
+			return false
+		end
+	end
+	return true
+end
+
+local function start_ticket(lane, family, budget)
+	if budget_take(budget, 1, sub(lane.rec, 50, 57) + 0, 0) == 0 then
+		return
+	end
+	local g = sub(lane.rec, 4, 13) + 0
+	local charge = budget.limited and format('%d', sub(lane.rec, 50, 57)) .. ',0' or '0,0'
+	local taker = argv[2] .. ',' .. plan.names[plan.at + 1] .. ',' .. plan.qs[plan.at + 1]
+	local tail = lane.tail
+	start.run_fill(start.run_open(lane, family, 't', true), { 'w:' .. lane.id .. ':' .. format('%d', g) },
+		1, 1, charge, 1, 'n')
+	lane.rec = lane_print(sub(lane.rec, 1, 67) .. '2' .. sub(lane.rec, 69, 96), tail.pool,
+		tail.budget, tail.family, tail.px, taker)
+	lane.tail = lane_tail(lane.rec)
+	lane.use = lane.use + 1
+end
+
+-- Starts what this lane may start.
+local function serve(lane, budget)
+	local family = lane_join(lane)
+	lane.served = true
+	if byte(lane.rec, 68) == 49 then
+		start_ticket(lane, family, budget)
+	end
+	if not family or family.bits == 0 or family_is_paused(family) then
+		return
+	end
+	local want = min(plan.n - plan.at, sub(lane.rec, 23, 27) - lane.use)
+	if want > 0 and family.bits >= 64 then
+		want = want - start.from(lane, family, budget, queue_of(family, NOW, true), 'n', 'n',
+			want)
+	end
+	local credits = sub(lane.rec, 14, 16) + 0
+	while want > 0 and credits > 0 and family.bits % 64 > 0 do
+		if not start.leader(lane, family, budget, byte(lane.rec, 17) == 50 and 'c' or 'l') then
+			return
+		end
+		want, credits = want - 1, credits - 1
+		lane.rec = put(lane.rec, 14, 16, credits)
+	end
+	if want > 0 and family.bits % 64 > 0 and may_start(lane, family) then
+		start.waiting(lane, family, budget, 'p', want)
+	end
+end
+
+-- ---- the walk ----------------------------------------------------------------------
+
+local function session_budgets(session)
+	if session.names ~= '*' then
+		return list_of(session.names)
+	end
+	return list_of(call('HGET', key.pools, session.pool) or '')
+end
+
+-- One cursor per budget that may start something; each has read the best of its set.
+local function heads_open(session)
+	local names = session_budgets(session)
+	heads = {}
+	for i = 1, #names do
+		local budget = budget_of(names[i])
+		local wait = 0
+		if budget.limited or now < budget.parked or
+			(budget.pace > 0 and budget.flight >= budget.pace) then
+			wait = budget_wait(budget, 0, 0)
+		end
+		if wait > 0 then
+			budget_stop(budget, wait)
+		else
+			local open = key.ns .. 'open:' .. session.pool .. ':' .. names[i]
+			read_sets[open] = true
+			heads[#heads + 1] = { open = open, budget = budget, at = 1, read = 1,
+				rows = call('ZRANGE', open, 0, 0, 'WITHSCORES') }
+		end
+	end
+end
+
+-- The best member not looked at yet over all budgets: lane, score, budget.
+local function heads_next()
+	local best, best_score
+	for i = 1, #heads do
+		local head = heads[i]
+		if not head.rows[head.at] and head.read > 0 then
+			head.rows = call('ZRANGE', head.open, head.read, head.read + 15, 'WITHSCORES')
+			head.at = 1
+			head.read = #head.rows > 0 and head.read + 16 or 0
+		end
+		local score = head.rows[head.at + 1]
+		if score and not head.budget.stopped and (not best or score + 0 < best_score) then
+			best, best_score = head, score + 0
+		end
+	end
+	if best then
+		best.at = best.at + 2
+		return best.rows[best.at - 2], best_score, best.budget
+	end
+end
+
+-- The class of the best open lane, 9 if there is none.
+local function heads_class()
+	local class = 9
+	for i = 1, #heads do
+		local score = heads[i].rows[2]
+		if score then
+			class = min(class, floor(score / 1000000000))
+		end
+	end
+	return class
+end
+
+local function serve_settled(settled, settled_n)
+	local class = heads_class()
+	for i = 1, settled_n do
+		local lane = settled[i]
+		local family = lane_join(lane)
+		if plan.at < plan.n and family and not lane.missing then
+			local score = lane_score(lane.rec, lane.use, family.bits, family_is_paused(family))
+			local budget = score and floor(score / 1000000000) <= class and
+				budget_of(lane.tail.budget)
+			for j = 1, budget and #heads or 0 do -- only budgets this session works for
+				if heads[j].budget == budget and not budget.stopped and
+					lane.tail.pool == plan.session.pool then
+					serve(lane, budget)
+				end
+			end
+		end
+	end
+end
+
+-- Answers whether members were left that nobody has looked at.
+local function walk()
+	for _ = 1, TRIES_MAX do
+		if plan.at == plan.n then
+			return false
+		end
+		local id, score, budget = heads_next()
+		if not id then
+			return false
+		end
+		local lane = lane_of(id)
+		if lane.missing then
+			set_del(key.ns .. 'open:' .. plan.session.pool .. ':' .. budget.name, id)
+		elseif not lane.served then
+			lane.score = score
+			serve(lane, budget)
+		end
+	end
+	return true
+end
+
+-- ---- lanes whose hold_max has passed -----------------------------------------------
+
+-- Since when this pool has had free slots; the hold clocks run only while it has.
+local function idle_since()
+	local text = call('HGET', key.idle, plan.session.pool)
+	local since, last = match(text or '', '^(%d+) (%d+)$')
+	if not since or now - last > IDLE_GAP then
+		since = now
+	end
+	return since + 0
+end
+
+-- Starts one job of a due lane (all, if holding is off).  Answers when to look again.
+local function serve_due(lane, family, due, since)
+	local budget = budgets[lane.tail.budget]
+	if not budget or budget.stopped then
+		return nil
+	end
+	local hold = family_hold_max(family)
+	local ready = max(due, since + hold, budget.blocked + hold)
+	if ready > now and not holding_is_off() then
+		if ready > due then
+			set_add(plan.session.held, ready, lane.id)
+		end
+		return ready
+	end
+	local room = min(plan.n - plan.at, sub(lane.rec, 23, 27) - lane.use)
+	local want = holding_is_off() and room or min(room, 1)
+	if start.waiting(lane, family, budget, 'h', want) == 0 or family.bits % 64 == 0 then
+		return nil
+	end
+	local view = VIEW[family.bits]
+	local band = view.sole > 0 and view.sole or start.best_band(family, view, false)
+	local queue = band > 0 and start.band_queue(family, view, band, false)
+	if queue and queue_ready(queue, 1) > 0 then
+		due = max(now, id_ms(queue.items[queue.at + 1]) + hold)
+		set_add(plan.session.held, due, lane.id)
+	end
+	return due
+end
+
+local function serve_held(since)
+	local rows = call('ZRANGE', plan.session.held, 0, 31, 'WITHSCORES')
+	local soon = now + POLL
+	read_sets[plan.session.held] = true
+	for i = 1, #rows, 2 do
+		local due = rows[i + 1] + 0
+		if plan.at == plan.n then
+			return now
+		end
+		if due > now and not holding_is_off() then
+			return min(soon, due)
+		end
+		local lane = lane_of(rows[i])
+		local family = lane_join(lane)
+		if lane.missing or not family or family.bits % 64 == 0 or family_is_paused(family) then
+			set_del(plan.session.held, rows[i])
+		elseif may_start(lane, family) and not holding_is_off() then
+			lane.unblocked = true -- it belongs into the open set, not here
+		else
+			soon = min(soon, serve_due(lane, family, due, since) or soon)
+		end
+	end
+	return soon
+end
+
+-- ---- claim -------------------------------------------------------------------------
+
+-- Plans starts for the free slots; settled: lanes that have just been settled.  Answers
+-- how long the worker may sleep, and the idle record to write if slots were left.
+function claim_plan(session, name, settled, settled_n)
+	plan.session, plan.name, plan.suspect, hold_off = session, name, nil, nil
+	plan.runs, plan.runs_n, plan.puts, plan.puts_n, plan.at = {}, 0, {}, 0, 0
+	plan.run_lane = nil
+	if plan.n == 0 then
+		return POLL
+	end
+	heads_open(session)
+	if settled_n > 0 then
+		serve_settled(settled, settled_n)
+	end
+	local more = plan.at < plan.n and walk()
+	if plan.at == plan.n then
+		return 0
+	end
+	local since = idle_since()
+	local soon = serve_held(since)
+	local idle = format('%d', since) .. ' ' .. format('%d', now)
+	if plan.at < plan.n then
+		say('short ' .. session.pool .. ' ' .. plan.n - plan.at)
+	end
+	more = more or queues_cut_short()
+	if more or plan.at == plan.n then
+		return 0, idle
+	end
+	if #heads == 0 and budget_n > 0 then -- all parked, paced or empty
+		soon = nil
+		for i = 1, budget_n do
+			local wait = budget_list[i].stopped
+			soon = wait and now + min(wait, soon and soon - now or wait) or soon
+		end
+	end
+	return max(0, (soon or now + POLL) - now), idle
+end
+
+function claim_store(idle)
+	if plan.puts_n == 2 then
+		call('HSET', plan.name, plan.puts[1], plan.puts[2])
+	else
+		for from = 1, plan.puts_n, 1000 do
+			call('HSET', plan.name, unpack(plan.puts, from, min(plan.puts_n, from + 999)))
+		end
+	end
+	if idle then
+		call('HSET', key.idle, plan.session.pool, idle)
+	end
+	if plan.suspect then
+		call('HSET', key.ns .. 'session:' .. argv[2], 'suspect', plan.suspect)
+	end
+end
+
+-- Slots from argv[first] on: the free ones are planned for, the others are answered.
+-- held(i) is what the slot of argv[i] holds.
+function slots_take(first, q, held)
+	local refused, seen = {}, {}
+	plan.n = 0
+	for i = first, argc do
+		local slot, lease = slot_at(i), held(i)
+		if seen[slot] then
+			refuse('slot', slot .. ' is named twice')
+		end
+		seen[slot] = true
+		if lease then
+			refused[#refused + 1] = slot
+			refused[#refused + 1] = lease
+		else
+			plan.n = plan.n + 1
+			plan.names[plan.n] = slot
+			plan.qs[plan.n] = q + (i - first)
+		end
+	end
+	return refused
+end
+
+-- claim nonce c q slot…
+local function claim()
+	local nonce, q = nonce_at(2), number_at(4, 'q')
+	local name = key.ns .. 'lease:' .. nonce
+	local session, got = session_read(name, { unpack(argv, 5, argc) }, argc - 4)
+	if not session then
+		return got
+	end
+	marked = call('HLEN', key.ended)
+	plan.freed = {}
+	local refused = slots_take(5, q, function(i)
+		return got[i - 3]
+	end)
+	local sleep_ms, idle = claim_plan(session, name, nil, 0)
+	book_check()
+
+	book_store()
+	claim_store(idle)
+	deliver()
+	return { 'OK', now, sleep_ms, refused, unpack(plan.runs, 1, plan.runs_n) }
+end
+
+register('claim', claim)
+
+end

@@ -1,0 +1,45 @@
+-- door.lua - how a call comes in: protocol number, namespace, clock; how it fails.
+--
+-- The files behind this one keep their locals to themselves (a function has room for 200)
+-- and register their functions at their end.
+
+local doors = {} -- by name: what Redis calls
+local register
+do
+
+local PROTOCOL = '1'
+
+-- The last words of a call that failed.  A refusal names the argument; anything else is
+-- a bug or a key of a wrong type, which is counted.
+local function failure(name, problem)
+	if type(problem) == 'table' and problem.refused then
+		return redis.error_reply('ERR warmq ' .. name .. ': ' .. problem.refused)
+	end
+	local text = type(problem) == 'table' and (problem.err or '') or tostring(problem)
+	quiet('HINCRBY', key and key.meta or 'warmq:meta', 'function_errors', 1)
+	return redis.error_reply('ERR warmq ' .. name .. ': ' .. gsub(text, '[\r\n]', ' '))
+end
+
+local function run(body, keys)
+	if not key or key.meta ~= keys[1] then
+		bind(keys[1] or '')
+	end
+	now = clock()
+	book_open()
+	return body()
+end
+
+function register(name, body)
+	doors[name] = function(keys, args)
+		if args[1] ~= PROTOCOL then
+			return redis.error_reply('ERR warmq speaks protocol ' .. PROTOCOL .. ', not ' ..
+				sub(args[1] or 'none', 1, 20))
+		end
+		argv, argc = args, #args
+		local fine, answer = pcall(run, body, keys)
+		argv = nil
+		return fine and answer or failure(name, answer)
+	end
+end
+
+end

@@ -1,0 +1,254 @@
+-- finish.lua - ends of jobs, and the history of those that did not end yet.
+--
+-- finish is the only way to an end that leaves nothing: it takes the payload, the history
+-- and the count of its family away and hands the result over.  `bury` is the way to the
+-- dead letters, which keep their payload (as slim) and their place in the family's count.
+--
+-- A job has no record.  Alive means: its payload exists.  Only what cannot be derived is
+-- kept, and only for jobs that were handed back: past:<id>.
+
+local past_of, pasts_open, pasts_store, entry_read, entry_to_slim, slim_new, entry_gone
+local payload_hints, end_result, result_out, finish, bury, deliver
+do
+
+local pasts, past_list
+
+local REPLY_MAX = 100000 -- results kept in one reply list
+local PAST = { 'attempts', 'recoveries', 'deferrals', 'deferred_at', 'deliveries', 'family',
+	'element', 'band', 'now', 'reason', 'why' }
+local PAST_NUMBERS = 5 -- the first ones are numbers
+
+function past_of(id)
+	local past = pasts[id]
+	if not past then
+		local own = key.ns .. 'past:' .. id
+		local got = call('HMGET', own, unpack(PAST))
+		past = { id = id, key = own, exists = got[5] or got[6] }
+		for i = 1, #PAST do
+			past[PAST[i]] = i <= PAST_NUMBERS and (got[i] or 0) + 0 or got[i] or ''
+		end
+		pasts[id] = past
+		past_list[#past_list + 1] = past
+	end
+	return past
+end
+
+local function past_store(past)
+	local args, n = { 'HSET', past.key }, 2
+	for i = 1, #PAST do
+		local value = past[PAST[i]]
+		if value ~= 0 and value ~= '' then
+			args[n + 1], args[n + 2] = PAST[i], i == 4 and format('%d', value) or value
+			n = n + 2
+		end
+	end
+	call(unpack(args, 1, n))
+end
+
+function pasts_open()
+	pasts, past_list = {}, {}
+end
+
+function pasts_store()
+	for i = 1, #past_list do
+		if past_list[i].dirty then
+			past_store(past_list[i])
+		end
+	end
+end
+
+-- ---- payloads ----------------------------------------------------------------------
+
+-- The fields of a stream entry, nil if it is gone.
+function entry_read(id)
+	if find(id, '.', 1, true) then
+		return nil -- packed jobs never stood in the stream by themselves
+	end
+	local got = call('XRANGE', key.jobs, id, id)
+	return got[1] and got[1][2]
+end
+
+-- An entry as bytes of a slim key.
+local function entry_text(fields)
+	local parts = { 'entry\n' }
+	for i = 1, #fields do
+		parts[#parts + 1] = #fields[i] .. ' '
+		parts[#parts + 1] = fields[i]
+		parts[#parts + 1] = '\n'
+	end
+	return concat(parts)
+end
+
+local function entry_fields(text)
+	local fields, at = {}, 7
+	while at <= #text do
+		local _, stop, size = find(text, '^(%d+) ', at)
+		if not stop then
+			return {}
+		end
+		fields[#fields + 1] = sub(text, stop + 1, stop + size)
+		at = stop + size + 2
+	end
+	return fields
+end
+
+function slim_new(id, bytes)
+	note('slims_new', id, bytes)
+end
+
+function entry_gone(id)
+	entries_n = entries_n + 1
+	entries_gone[entries_n] = id
+end
+
+local function slim_gone(id)
+	note('slims_gone', key.ns .. 'slim:' .. id)
+end
+
+-- Moves an entry out of the stream; answers whether its payload was there.
+function entry_to_slim(id)
+	local fields = entry_read(id)
+	if fields then
+		slim_new(id, entry_text(fields))
+		entry_gone(id)
+	end
+	return fields ~= nil
+end
+
+-- `reply` and `ref` of a job, where they can be found without knowing its dialect.
+function payload_hints(id, slim)
+	local fields, header
+	if slim then
+		local text = call('GET', key.ns .. 'slim:' .. id) or ''
+		if sub(text, 1, 6) == 'entry\n' then
+			fields = entry_fields(text)
+		else
+			header = '\n' .. sub(text, 1, (find(text, '\n\n', 1, true) or #text + 1)) .. '\n'
+		end
+	else
+		fields = entry_read(id) or {}
+	end
+	if header then
+		return match(header, '\nreply ([^\n]*)') or '', match(header, '\nref ([^\n]*)')
+	end
+	local hints = {}
+	for i = 1, #fields - 1, 2 do
+		hints[fields[i]] = fields[i + 1]
+	end
+	if hints.json and #hints.json < 65536 and cjson then
+		local fine, job = pcall(cjson.decode, hints.json)
+		hints = fine and type(job) == 'table' and job or {}
+	elseif hints.m and #hints.m < 65536 and cmsgpack then
+		local fine, job = pcall(cmsgpack.unpack, hints.m)
+		hints = fine and type(job) == 'table' and job or {}
+	end
+	local reply, ref = hints.reply, hints.ref
+	return type(reply) == 'string' and reply or '', type(ref) == 'string' and ref or nil
+end
+
+-- ---- ends --------------------------------------------------------------------------
+
+local ESCAPE = { ['"'] = '\\"', ['\\'] = '\\\\', ['\n'] = '\\n', ['\r'] = '\\r',
+	['\t'] = '\\t' }
+
+local function json_text(text)
+	return '"' .. gsub(text, '[%c"\\]', function(char)
+		return ESCAPE[char] or format('\\u%04x', byte(char))
+	end) .. '"'
+end
+
+-- What a job answers that ended without a worker's result.
+function end_result(id, state, reason, text, ref)
+	return '{"id":' .. json_text(id) .. (ref and ',"ref":' .. json_text(ref) or '') ..
+		',"state":"' .. state .. '","reason":' .. json_text(reason) ..
+		',"text":' .. json_text(text) .. '}'
+end
+
+function result_out(id, reply, ttl, result)
+	local n = results_n
+	results[n + 1], results[n + 2], results[n + 3], results[n + 4] = id, reply, ttl, result
+	results_n = n + 4
+end
+
+-- The only way to an end without a grave.  `worn`: the job may have a history.
+function finish(family, id, slim, worn)
+	if family then
+		family.live = family.live - 1
+	end
+	if slim then
+		slim_gone(id)
+	else
+		entries_n = entries_n + 1
+		entries_gone[entries_n] = id
+	end
+	if worn then
+		note('pasts_gone', key.ns .. 'past:' .. id)
+	end
+end
+
+-- The way to the dead letters: `past` names what it was.  Its family goes on counting it.
+function bury(past, id, slim, reason, why)
+	if not slim and not entry_to_slim(id) then
+		slim_new(id, '') -- the payload was lost: the grave stays countable
+	end
+	note('graves', now, id)
+	past.reason, past.why, past.dirty = reason, sub(why, 1, 1000), true
+	say('dead ' .. id .. ' ' .. (match(reason, '^[%w_.-]+$') and reason or 'unnamed'))
+end
+
+-- ---- delivery ----------------------------------------------------------------------
+
+local function result_keep(id, ttl, result)
+	local got = quiet('SET', key.ns .. 'result:' .. id, result, 'PX', max(1, ttl))
+	if type(got) == 'table' and got.err then
+		count('delivery_errors')
+	end
+end
+
+-- Hands the results from..to (entries of four), all for one list, over to it.
+local function results_push(reply, from, to)
+	local values, n, ttl = {}, 0, 1
+	for i = from, to, 4 do
+		n = n + 1
+		values[n] = results[i + 3]
+		ttl = max(ttl, results[i + 2])
+	end
+	local name = key.ns .. 'reply:' .. reply
+	local size = is_name(reply) and quiet('RPUSH', name, unpack(values, 1, n))
+	if type(size) ~= 'number' then -- a bad name, or somebody's key of another type
+		count('delivery_errors', n)
+		for i = from, to, 4 do
+			result_keep(results[i], results[i + 2], results[i + 3])
+		end
+		return
+	end
+	quiet('PEXPIRE', name, ttl)
+	if size > REPLY_MAX then
+		quiet('LTRIM', name, -REPLY_MAX, -1)
+		count('replies_trimmed', size - REPLY_MAX)
+	end
+end
+
+function deliver()
+	local at = 1
+	while at <= results_n do
+		local reply = results[at + 1]
+		local stop = at
+		if reply == '' then
+			result_keep(results[at], results[at + 2], results[at + 3])
+		else
+			while results[stop + 5] == reply and stop + 4 <= results_n and stop - at < 1000 do
+				stop = stop + 4
+			end
+			results_push(reply, at, stop)
+		end
+		at = stop + 4
+	end
+	for i = 4, results_n, 4 do
+		results[i] = false -- they can be large: do not keep them until the next call
+	end
+	results_n = 0
+	announce()
+end
+
+end

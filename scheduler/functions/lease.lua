@@ -1,0 +1,217 @@
+-- lease.lua - sessions and the jobs in their slots.
+--
+--   lease:<nonce>   s -> c|pool|job_ms|budgets      without `s` the session is gone
+--                   0 -> q|family|lane|element|…    one field per slot
+--
+-- One HMGET answers whether the session lives, whether the call comes over its newest
+-- connection, and what the slots hold.  lease_drop is the only way a lease lets go of its
+-- lane and budget; give_back is the only way it returns its job to a list.
+
+-- Parses what `s` holds; the same for every call of a connection.
+local function session_parse(text)
+	local session = memo.session[text]
+	if not session then
+		local c, pool, job_ms, names = match(text, '^(%d+)|([^|]*)|(%d+)|(.*)$')
+		if not c then
+			refuse('session', 'a record of another format: "' .. sub(text, 1, 80) .. '"')
+		end
+		session = { c = c, pool = pool, names = names,
+			stay = min(DAY, (job_ms + 0) * 2 + 60000),
+			held = key.ns .. 'held:' .. pool }
+		memo_grow()
+		memo.session[text] = session
+	end
+	return session
+end
+
+-- Reads the session of argv[2], argv[3] and `slots` (n names) of its table.  Answers the
+-- session and the table's values, or nil and the word that refuses the call.
+local function session_read(name, slots, n)
+	local got = call('HMGET', name, 's', unpack(slots, 1, n))
+	if not got[1] then
+		return nil, { 'GONE' }
+	end
+	local session = session_parse(got[1])
+	if session.c ~= argv[3] then
+		return nil, { 'STALE' }
+	end
+	return session, got
+end
+
+-- The whole table of a session as { slot, text } pairs in the order of slots.
+local function table_read(name)
+	local got = call('HGETALL', name)
+	local rows, head = {}, nil
+	for i = 1, #got, 2 do
+		if got[i] == 's' then
+			head = got[i + 1]
+		else
+			rows[#rows + 1] = { got[i], got[i + 1] }
+		end
+	end
+	sort(rows, function(a, b)
+		return a[1] + 0 < b[1] + 0
+	end)
+	return rows, head
+end
+
+-- ---- letting go --------------------------------------------------------------------
+
+local function slot_free(name, slot)
+	local lists = book.slots_gone
+	local list = lists and lists[name]
+	if not list then
+		list = { name }
+		note('slots_gone', list)
+		book.slots_gone[name] = list
+	end
+	list[#list + 1] = slot
+end
+
+-- Frees lane and budget.  refund: nil, 'tokens' or 'all'.  A credit comes back only for
+-- what was never sent, was released, or lost its worker, and only under its own g.
+local function lease_drop(lease, refund, credit)
+	local lane = lane_of(lease.lane)
+	lane_join(lane)
+	lane.use = lane.use - 1
+	if credit and (lease.role == 'l' or lease.role == 'c') and not lane.missing and
+		sub(lane.rec, 4, 13) + 0 == lease.g then
+		lane.rec = put(lane.rec, 14, 16, sub(lane.rec, 14, 16) + 1)
+	end
+	if lane.tail.budget ~= '' then
+		local budget = budget_of(lane.tail.budget)
+		budget.flight = budget.flight - 1
+		if refund then
+			budget_move(budget, refund == 'all' and 1 or 0, lease.input, lease.output)
+		end
+	end
+	return lane
+end
+
+-- ---- tickets: none -> wanted(g) -> taken(g) -> ok | failed -------------------------
+
+local function ticket_end(lease, lane, outcome, remark)
+	local word = outcome == 3 and 'ok' or 'failed'
+	if not lane.missing and sub(lane.rec, 4, 13) + 0 == lease.g and byte(lane.rec, 68) == 50 then
+		local tail = lane.tail
+		lane.rec = lane_print(sub(lane.rec, 1, 67) .. outcome .. sub(lane.rec, 69, 96),
+			tail.pool, tail.budget, tail.family, tail.px, word .. ',' .. remark)
+		lane.tail = lane_tail(lane.rec)
+		set_del(key.tickets, lane.id)
+	end
+	say('ticket ' .. lane.id .. ' ' .. format('%d', lease.g) .. ' ' .. word .. ' ' .. remark)
+end
+
+-- Nobody has begun with it: whoever claims next takes it.
+local function ticket_want_again(lease, lane)
+	if not lane.missing and sub(lane.rec, 4, 13) + 0 == lease.g and byte(lane.rec, 68) == 50 then
+		local tail = lane.tail
+		lane.rec = lane_print(sub(lane.rec, 1, 67) .. '1' .. sub(lane.rec, 69, 96),
+			tail.pool, tail.budget, tail.family, tail.px, '')
+		lane.tail = lane_tail(lane.rec)
+	end
+end
+
+-- ---- back to the queue -------------------------------------------------------------
+
+-- Says that a start which is not plain did not lead to an end.
+local function say_back(lease, why)
+	if lease.role ~= 'p' and lease.role ~= 't' then
+		say('back ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
+			lease.role .. ' ' .. why)
+	end
+end
+
+-- The id has ended while it was leased: nothing is left but its mark.
+local function drop_ended(lease, lane)
+	local family = lane_join(lane)
+	if not family or family.id ~= lease.family then
+		family = family_of(lease.family)
+	end
+	family.live = family.live - 1
+	note('marks_gone', lease.id)
+	note('pasts_gone', key.ns .. 'past:' .. lease.id)
+	say_back(lease, 'dropped')
+end
+
+local function is_ended(id)
+	return marked > 0 and call('HGET', key.ended, id)
+end
+
+-- The history a returning job carries from now on.
+local function past_take(lease)
+	local past = past_of(lease.id)
+	past.deliveries = max(past.deliveries, lease.delivery)
+	past.family, past.element, past.band = lease.family, lease.element, lease.band
+	past.now = lease.role == 'n' and '1' or ''
+	past.dirty = true
+	return past
+end
+
+local function push_back(family, past)
+	if past.now == '1' then
+		push(family, NOW, past.element, true)
+	else
+		push(family, BACK[BAND[past.band] or 2], past.element)
+	end
+end
+
+local SLIM_AFTER = 60000 -- who waits longer leaves the stream, whose nodes it would pin
+
+-- Out of the lists until `due`; who waits long leaves the stream as well.
+local function push_later(past, due, reason)
+	if due - now > SLIM_AFTER and not element_is_slim(past.element) and
+		entry_to_slim(past.id) then
+		past.element = gsub(past.element, '^[^/]+', '%0~')
+	end
+	note('laters', format('%d', due), past.id)
+	past.reason, past.dirty = reason, true
+end
+
+local function family_for(lease, lane)
+	local family = family_of(lease.family)
+	if family.missing then
+		family_revive(family, lane)
+	end
+	return family
+end
+
+-- Returns the job of a lease to its queue, unharmed.  `past` may have been changed
+-- before; answers the word for fail.
+local function give_back(lease, lane, why)
+	if is_ended(lease.id) then
+		drop_ended(lease, lane)
+		return 'ended'
+	end
+	local past = past_take(lease)
+	push_back(family_for(lease, lane), past)
+	say_back(lease, why)
+	return 'back'
+end
+
+-- A worker died, or held a job for longer than any job may last.  Two such ends make a
+-- suspect, of which a session holds one at a time; the next one is poison.
+local function give_back_recovered(lease, lane, why, counts)
+	if lease.role == 't' then
+		ticket_end(lease, lane, 4, why)
+		return
+	end
+	if is_ended(lease.id) then
+		drop_ended(lease, lane)
+		return
+	end
+	local past = past_take(lease)
+	if not counts then
+		push_back(family_for(lease, lane), past)
+	elseif past.recoveries >= 2 then
+		past.recoveries = past.recoveries + 1
+		local reply, ref = payload_hints(lease.id, lease.slim)
+		local text = 'its worker died ' .. past.recoveries .. ' times'
+		bury(past, lease.id, lease.slim, 'poison', text)
+		result_out(lease.id, reply, DAY, end_result(lease.id, 'dead', 'poison', text, ref))
+	else
+		past.recoveries = past.recoveries + 1
+		push_back(family_for(lease, lane), past)
+	end
+	say_back(lease, why)
+end

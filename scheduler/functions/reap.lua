@@ -1,0 +1,272 @@
+-- reap.lua - the tick: dead sessions, overdue leases and tickets, due and late jobs.
+--
+-- A session whose deadline has passed goes to `dying` at once (all its calls answer GONE
+-- from then on); its leases are returned in chunks, sorted by id; its table goes last.
+--
+-- Redis's own absence is not a worker's fault: if the clock jumped, or nobody ticked for
+-- so long that a live worker could have missed its beat, nothing is reaped for one lease
+-- (`reap_hold`), and what expired within it counts no recovery.
+
+local owner_check, end_from_outside
+do
+
+function owner_check()
+	local owner = call('HGET', key.meta, 'owner')
+	if owner ~= argv[2] then
+		return { 'EPOCH', owner or '' }
+	end
+end
+
+-- ---- reap --------------------------------------------------------------------------
+
+-- Cuts deadlines from beyond the longest possible one: a clock that ran ahead wrote them.
+local function deadlines_cut(lease_ms)
+	local most = now + lease_ms
+	local far = call('ZRANGEBYSCORE', key.workers, '(' .. format('%d', most), '+inf')
+	for i = 1, #far do
+		call('ZADD', key.workers, most, far[i])
+	end
+end
+
+local function lease_overdue(lease)
+	give_back_recovered(lease, lease_drop(lease, nil, true), 'overdue', true)
+end
+
+-- Returns up to `chunk` leases of one dying session; answers how many, and whether its
+-- table is empty then.
+local function session_bury(nonce, chunk, counts)
+	local name = key.ns .. 'lease:' .. nonce
+	local rows = table_read(name)
+	local all = #rows
+	sort(rows, function(a, b)
+		return id_before(match(a[2], '|(%d+%-[%d.]+)[^|]*|%a|') or '', match(b[2],
+			'|(%d+%-[%d.]+)[^|]*|%a|') or '')
+	end)
+	for i = chunk + 1, all do
+		rows[i] = nil
+	end
+	table_empty(name, rows, function(lease)
+		give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', counts)
+	end)
+	return #rows, #rows == all
+end
+
+-- Live sessions are bound by the hard end of each lease.
+local function overdue_leases(chunk)
+	local nonces = call('ZRANGEBYSCORE', key.ends, '-inf', now, 'LIMIT', 0, 4)
+	local returned, later = 0, {}
+	for i = 1, #nonces do
+		local name = key.ns .. 'lease:' .. nonces[i]
+		local rows, over = table_read(name), {}
+		local ends = NEVER
+		for j = 1, #rows do
+			local lease = lease_parse(rows[j][2])
+			if lease.ends <= now and #over < chunk then
+				over[#over + 1] = rows[j]
+			else
+				ends = min(ends, lease.ends)
+			end
+		end
+		table_empty(name, over, lease_overdue)
+		returned = returned + #over
+		later[i] = { nonces[i], ends }
+	end
+	return returned, later
+end
+
+local function overdue_tickets()
+	local ids = call('ZRANGEBYSCORE', key.tickets, '-inf', now, 'LIMIT', 0, 100)
+	for i = 1, #ids do
+		local lane = lane_of(ids[i])
+		local state = byte(lane.rec, 68)
+		lane_join(lane)
+		set_del(key.tickets, ids[i])
+		if not lane.missing and (state == 49 or state == 50) then
+			local tail, g = lane.tail, sub(lane.rec, 4, 13)
+			lane.rec = lane_print(sub(lane.rec, 1, 67) .. '4' .. sub(lane.rec, 69, 96),
+				tail.pool, tail.budget, tail.family, tail.px, 'failed,overdue')
+			lane.tail = lane_tail(lane.rec)
+			say('ticket ' .. ids[i] .. ' ' .. format('%d', g) .. ' failed overdue')
+		end
+	end
+end
+
+local function reap_all(chunk, hold)
+	local expired = call('ZRANGEBYSCORE', key.workers, '-inf', now, 'LIMIT', 0, 1000)
+	for i = 1, #expired do -- dying first: what they say from here on is not heard
+		local score = call('ZSCORE', key.workers, expired[i])
+		call('ZADD', key.dying, score, expired[i])
+		call('ZREM', key.workers, expired[i])
+		call('HDEL', key.ns .. 'lease:' .. expired[i], 's')
+	end
+	local nonces = call('ZRANGE', key.dying, 0, 15, 'WITHSCORES')
+	local returned, done = 0, {}
+	for i = 1, #nonces, 2 do
+		if returned < chunk then
+			local got, empty = session_bury(nonces[i], chunk - returned, nonces[i + 1] + 0 > hold)
+			returned = returned + got
+			if empty then
+				done[#done + 1] = nonces[i]
+				say('bye ' .. nonces[i])
+			end
+		end
+	end
+	return returned, done, #expired == 1000 or #nonces / 2 > #done
+end
+
+-- reap owner lease_ms beat_ms chunk
+local function reap()
+	local refused = owner_check()
+	local lease_ms, beat_ms = number_at(3, 'lease_ms', DAY), number_at(4, 'beat_ms', DAY)
+	local chunk = max(1, number_at(5, 'chunk', 1000))
+	if refused then
+		return refused
+	end
+	local got = call('HMGET', key.meta, 'tick', 'reap_hold')
+	local tick, hold = got[1], (got[2] or 0) + 0
+	local gap = tick and now - tick or (call('ZCARD', key.workers) > 0 and NEVER or 0)
+	sessions_check()
+	call('ZCARD', key.tickets)
+	marked, level = call('HLEN', key.ended), true
+	if gap < 0 or gap > lease_ms - beat_ms - 5000 then
+		hold = now + lease_ms
+		call('HSET', key.meta, 'tick', format('%d', now), 'reap_hold', format('%d', hold))
+		deadlines_cut(lease_ms)
+		return { 'OK', now, 0, 0, hold }
+	end
+	if now < hold then
+		call('HSET', key.meta, 'tick', format('%d', now))
+		return { 'OK', now, 0, 0, hold }
+	end
+	local returned, done, more = reap_all(chunk, hold)
+	local over, later = overdue_leases(chunk)
+	overdue_tickets()
+	book_check()
+
+	book_store()
+	for i = 1, #done do
+		session_forget(done[i])
+	end
+	for i = 1, #later do
+		if later[i][2] < NEVER then
+			call('ZADD', key.ends, later[i][2], later[i][1])
+		else
+			call('ZREM', key.ends, later[i][1])
+		end
+	end
+	call('HSET', key.meta, 'tick', format('%d', now))
+	deliver()
+	return { 'OK', now, returned + over, more and 1 or 0, 0 }
+end
+
+-- ---- promote -----------------------------------------------------------------------
+
+-- The oldest due ones and the newest: a retry that falls due now does not wait behind a
+-- million jobs that were due at midnight.
+local function due_ids(most)
+	local late = call('ZRANGEBYSCORE', key.later, '-inf', now, 'LIMIT', 0, most)
+	if #late < most then
+		return late
+	end
+	local newest = floor(most / 4)
+	local ids, seen = {}, {}
+	for i = 1, most - newest do
+		ids[i], seen[late[i]] = late[i], true
+	end
+	local fresh = newest > 0 and
+		call('ZREVRANGEBYSCORE', key.later, now, '-inf', 'LIMIT', 0, newest) or {}
+	for i = 1, #fresh do
+		if not seen[fresh[i]] then
+			ids[#ids + 1] = fresh[i]
+		end
+	end
+	return ids
+end
+
+local function promote_one(id)
+	local past = past_of(id)
+	set_del(key.later, id)
+	if past.family == '' or not (BAND[past.band] or past.now == '1') then
+		-- its history is lost, and with it where it belongs
+		if payload_kind(id) then
+			bury(past, id, payload_kind(id) == 'slim', 'lost', 'its history was lost')
+		end
+		return
+	end
+	local family = family_of(past.family)
+	if family.missing then
+		family_revive(family)
+	end
+	if past.deliveries == 0 and past.recoveries == 0 then -- delayed, never started
+		push(family, past.now == '1' and NOW or READY[BAND[past.band]], past.element)
+		note('pasts_gone', past.key)
+	else
+		push_back(family, past)
+	end
+end
+
+-- promote owner max
+local function promote()
+	local refused = owner_check()
+	local most = max(1, number_at(3, 'max', 1000))
+	if refused then
+		return refused
+	end
+	level = true
+	local ids = due_ids(most)
+	for i = 1, #ids do
+		promote_one(ids[i])
+	end
+	local next_due = now
+	if #ids < most then
+		local row = call('ZRANGEBYSCORE', key.later, '(' .. format('%d', now), '+inf',
+			'WITHSCORES', 'LIMIT', 0, 1)
+		next_due = row[2] and row[2] + 0 or 0
+	end
+	book_check()
+
+	book_store()
+	deliver()
+	return { 'OK', now, #ids, next_due }
+end
+
+-- ---- expire ------------------------------------------------------------------------
+
+-- Ends a waiting or running job from outside, with a result in place of its worker's.
+function end_from_outside(id, kind, state)
+	local reply, ref = payload_hints(id, kind == 'slim')
+	end_waiting(id, kind == 'slim', state)
+	result_out(id, reply, DAY, end_result(id, state, state, '', ref))
+	say('ended ' .. id .. ' ' .. state)
+end
+
+-- expire owner max
+local function expire()
+	local refused = owner_check()
+	local most = max(1, number_at(3, 'max', 1000))
+	if refused then
+		return refused
+	end
+	local ids = call('ZRANGEBYSCORE', key.deadline, '-inf', now, 'LIMIT', 0, most)
+	local ended = 0
+	for i = 1, #ids do
+		local id = ids[i]
+		local kind = not call('ZSCORE', key.dead, id) and payload_kind(id)
+		set_del(key.deadline, id)
+		if kind then
+			end_from_outside(id, kind, 'expired')
+			ended = ended + 1
+		end
+	end
+	book_check()
+
+	book_store()
+	deliver()
+	return { 'OK', now, ended }
+end
+
+register('reap', reap)
+register('promote', promote)
+register('expire', expire)
+
+end

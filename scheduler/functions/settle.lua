@@ -1,0 +1,341 @@
+-- settle.lua - jobs that are done, first events, late results.
+--
+--   settle       result + usage ──► payload, lease, history go; the result is handed over;
+--                then a claim into the slots that are free now, in the same call
+--   begin        first event + usage ──► `until` moves, the scheduler hears of it
+--   settle_late  a paid result whose lease is gone: accepted if alive and nobody's
+--
+-- A plain job without usage, the hot path, is taken apart by position and says nothing.
+
+local problems -- slot, word, what the slot holds
+local problem, usage_touch, usage_correct, payload_kind, end_waiting
+do
+
+function problem(slot, word, held)
+	local n = #problems
+	problems[n + 1], problems[n + 2], problems[n + 3] = slot, word, held or ''
+end
+
+-- ---- what a usage does -------------------------------------------------------------
+
+local function until_raise(lane, sent)
+	local life = sub(lane.rec, 58, 67) + 0
+	if life > 0 and not lane.missing then
+		local till = min(min(sent, now) + life, NEVER)
+		if till > sub(lane.rec, 36, 49) + 0 then
+			lane.rec = put(lane.rec, 36, 49, till)
+		end
+	end
+end
+
+-- An entry that was read or written lives on from when the request was sent; so do those
+-- above it, which it contains.
+function usage_touch(lease, lane, usage)
+	if not usage.sent or ((usage.read or 0) <= 0 and (usage.written or 0) <= 0) then
+		return
+	end
+	if sub(lane.rec, 4, 13) + 0 == lease.g then
+		until_raise(lane, usage.sent)
+	end
+	local family = lane_join(lane)
+	local ancestors = family and family.tail.ancestors or {}
+	for i = 1, #ancestors do
+		local above = lane_of(ancestors[i])
+		if gate_is_open(above) then
+			until_raise(above, usage.sent)
+		end
+	end
+end
+
+-- What was estimated at the start and what it came to.
+function usage_correct(lease, lane, usage)
+	if lane.tail.budget == '' then
+		return
+	end
+	local budget = budget_of(lane.tail.budget)
+	if budget.limited then
+		local input, output = 0, 0
+		if usage.uncached and usage.written then
+			input = lease.input - usage.uncached - usage.written
+		end
+		if usage.output then
+			output = lease.output - usage.output
+		end
+		budget_move(budget, 0, input, output)
+	end
+end
+
+-- ---- settle ------------------------------------------------------------------------
+
+local function settle_ticket(lease, lane, words)
+	usage_touch(lease, lane, usage_parse(words))
+	usage_correct(lease, lane, usage_parse(words))
+	ticket_end(lease, lane, 3, usage_words(words))
+end
+
+-- Everything that the fast path leaves out.  Answers the lane, and true if the job had
+-- ended before.
+local function settle_whole(text, words, reply, ttl, result)
+	local lease = lease_parse(text)
+	local lane = lease_drop(lease)
+	if lease.role == 't' then
+		settle_ticket(lease, lane, words)
+		return lane, false
+	end
+	if is_ended(lease.id) then
+		drop_ended(lease, lane)
+		return lane, true
+	end
+	finish(family_of(lease.family), lease.id, lease.slim, lease.delivery > 1)
+	result_out(lease.id, reply, ttl, result)
+	if words ~= '' then
+		local usage = usage_parse(words)
+		usage_touch(lease, lane, usage)
+		usage_correct(lease, lane, usage)
+	end
+	if words ~= '' or lease.role ~= 'p' then
+		say('done ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
+			lease.role .. ' ' .. usage_words(words))
+	end
+	return lane, false
+end
+
+-- A plain first delivery without usage: `…|lane|<ms>-<seq>|p|…|1|b`.
+local function settle_one(text, skip, words, reply, ttl, result)
+	local at = skip + 2 -- the family's first digit
+	local bar = byte(text, at + 32) == 124 and find(text, '|', at + 67, true)
+	local stop = bar and find(text, '|', bar + 1, true)
+	if marked > 0 or words ~= '' or not stop or byte(text, stop + 1) ~= 112 or
+		sub(text, -4, -2) ~= '|1|' then
+		return settle_whole(text, words, reply, ttl, result)
+	end
+	local id = sub(text, bar + 1, stop - 1)
+	if find(id, '[~/]') then
+		return settle_whole(text, words, reply, ttl, result)
+	end
+	local lane = lane_of(sub(text, at + 33, bar - 1))
+	local family = lane.family
+	if not family then
+		family = family_of(sub(text, at, at + 31))
+		lane.family = family
+	end
+	lane.use = lane.use - 1
+	if not lane.missing then
+		local budget = budget_of(lane.tail.budget)
+		budget.flight = budget.flight - 1
+	end
+	finish(family, id, false, false)
+	result_out(id, reply, ttl, result)
+	return lane, false
+end
+
+local settled, settled_n = {}, 0 -- lanes, each once
+
+local function settle_all(names, n, got)
+	problems, settled_n = {}, 0
+	for i = 1, n do
+		local at = 6 * i
+		local slot, q, text = names[i], argv[at], got[i + 1]
+		local ttl = tonumber(argv[at + 3])
+		if not ttl then
+			refuse('result_ttl', 'expected a number, got "' .. sub(argv[at + 3], 1, 40) .. '"')
+		end
+		if plan.freed[slot] or not lease_carries(text, q) then
+			problem(slot, 'TOKEN', not plan.freed[slot] and text)
+		else
+			plan.freed[slot] = true
+			local lane, ended = settle_one(text, #q, argv[at + 1], argv[at + 2], ttl,
+				argv[at + 4])
+			if ended then
+				problem(slot, 'ENDED')
+			end
+			if not lane.settled then
+				lane.settled = true
+				settled_n = settled_n + 1
+				settled[settled_n] = lane
+			end
+		end
+	end
+end
+
+-- settle nonce c N (slot q usage reply result_ttl result)*N q slot…
+local function settle()
+	local nonce, n = nonce_at(2), number_at(4, 'count', 1000)
+	local first = 6 * n + 6 -- of the slots to claim into; their q stands before
+	if argc < first - 2 then
+		refuse('count', 'announces more jobs than there are')
+	end
+	local q = argc >= first - 1 and number_at(first - 1, 'q') or 0
+	local names, same = {}, argc - first + 1 == n
+	for i = 1, n do
+		names[i] = argv[6 * i - 1]
+		same = same and names[i] == argv[first + i - 1]
+	end
+	local shift = first - 2 -- slot argv[i] is got[i - shift]
+	local asked = n
+	if not same then
+		shift = shift - n
+		for i = first, argc do
+			asked = asked + 1
+			names[asked] = argv[i]
+		end
+	end
+	local name = key.ns .. 'lease:' .. nonce
+	local session, got = session_read(name, names, asked)
+	if not session then
+		return got
+	end
+	marked = call('HLEN', key.ended)
+	plan.freed = {}
+	settle_all(names, n, got)
+	local refused = slots_take(first, q, function(i)
+		return not plan.freed[argv[i]] and got[i - shift]
+	end)
+	local sleep_ms, idle = claim_plan(session, name, settled, settled_n)
+	for i = 1, plan.puts_n, 2 do
+		plan.freed[plan.puts[i]] = nil -- overwritten
+	end
+	for i = 1, n do
+		if plan.freed[names[i]] then
+			slot_free(name, names[i])
+			plan.freed[names[i]] = nil
+		end
+	end
+	book_check()
+
+	book_store()
+	claim_store(idle)
+	deliver()
+	return { 'OK', now, sleep_ms, refused, problems, unpack(plan.runs, 1, plan.runs_n) }
+end
+
+-- begin nonce c (slot q usage)…
+local function begin()
+	local nonce = nonce_at(2)
+	local name = key.ns .. 'lease:' .. nonce
+	local names = {}
+	for i = 4, argc, 3 do
+		names[#names + 1] = slot_at(i)
+		text_at(i + 2, 'usage')
+	end
+	local session, got = session_read(name, names, #names)
+	if not session then
+		return got
+	end
+	problems = {}
+	for i = 1, #names do
+		local at, text = 3 * i + 1, got[i + 1]
+		if lease_carries(text, argv[at + 1]) then
+			local lease = lease_parse(text)
+			local lane, words = lane_of(lease.lane), argv[at + 2]
+			usage_touch(lease, lane, usage_parse(words))
+			say('began ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) ..
+				' ' .. lease.role .. ' ' .. usage_words(words))
+		else
+			problem(names[i], 'TOKEN', text)
+		end
+	end
+	book_check()
+
+	book_store()
+	deliver()
+	return { 'OK', now, unpack(problems) }
+end
+
+-- ---- late --------------------------------------------------------------------------
+
+-- The ids that somebody leases right now, of those in `wanted`.
+local function leased_among(wanted)
+	local leased = {}
+	for _, set in ipairs({ key.workers, key.dying }) do
+		local nonces = call('ZRANGE', set, 0, -1)
+		for i = 1, #nonces do
+			local rows = table_read(key.ns .. 'lease:' .. nonces[i])
+			for j = 1, #rows do
+				local id = lease_parse(rows[j][2]).id
+				if wanted[id] then
+					leased[id] = true
+				end
+			end
+		end
+	end
+	return leased
+end
+
+-- Whether the inbox has handed this id over already; who has not been admitted stands in
+-- no list and needs no mark.
+local function is_admitted(id)
+	local entry, n = match(call('HGET', key.meta, 'cursor') or '0-0 0', '^(%S+) (%d+)$')
+	if not entry then
+		return false
+	end
+	local ms, seq, part = id_split(id)
+	local at_ms, at_seq = id_split(entry)
+	if ms ~= at_ms then
+		return ms < at_ms
+	end
+	if seq ~= at_seq then
+		return seq < at_seq
+	end
+	return part <= n + 0
+end
+
+-- 'entry', 'slim', or nil if the job is not alive.
+function payload_kind(id)
+	if call('EXISTS', key.ns .. 'slim:' .. id) == 1 then
+		return 'slim'
+	end
+	return entry_read(id) and 'entry'
+end
+
+-- Ends a waiting job from outside: its payload goes now; if it stands in a list, a mark is
+-- left for whoever meets it there.
+function end_waiting(id, slim, reason)
+	local past = past_of(id)
+	if call('ZSCORE', key.later, id) then
+		local family = past.family ~= '' and family_of(past.family) or nil
+		finish(family, id, slim, true)
+		set_del(key.later, id)
+	else
+		finish(nil, id, slim, false) -- live and history go with the mark
+		if is_admitted(id) then
+			note('marks_new', id, reason)
+		end
+	end
+end
+
+-- settle_late (id reply result_ttl result)…
+local function settle_late()
+	local wanted = {}
+	for i = 2, argc, 4 do
+		if not is_job(argv[i]) then
+			refuse('id', 'expected a job id, got "' .. sub(argv[i], 1, 40) .. '"')
+		end
+		number_at(i + 2, 'result_ttl')
+		text_at(i + 3, 'result')
+		wanted[argv[i]] = true
+	end
+	local leased = leased_among(wanted)
+	local answer = { 'OK', now }
+	for i = 2, argc, 4 do
+		local id = argv[i]
+		local kind = not leased[id] and not call('ZSCORE', key.dead, id) and payload_kind(id)
+		if kind then
+			leased[id] = true -- once
+			end_waiting(id, kind == 'slim', 'done')
+			result_out(id, argv[i + 1], argv[i + 2] + 0, argv[i + 3])
+		end
+		answer[#answer + 1] = kind and 'OK' or 'FENCED'
+	end
+	book_check()
+
+	book_store()
+	deliver()
+	return answer
+end
+
+register('settle', settle)
+register('begin', begin)
+register('settle_late', settle_late)
+
+end
