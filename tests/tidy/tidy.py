@@ -331,6 +331,7 @@ def rule_symbols(verdict, options):
         problems = []
         for member, kind, symbol in symbols_of(archive, "--defined-only"):
             base = re.sub(r"^.*?([\w.-]+\.c)$", r"\1", member)
+            base = base.replace("meson-generated_.._", "")  # written by a custom_target
             if not kind.isupper() or symbol == "main" or symbol.startswith(("__", "_")):
                 continue
             if base.startswith("verify_") and symbol == "verify_fail":
