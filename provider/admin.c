@@ -27,8 +27,7 @@ put(json_t *object, const char *name, uint64_t number)
 	json_object_set_new(object, name, json_integer((json_int_t)number));
 }
 
-/* --- prefixes --------------------------------------------------------------------------
- */
+/* --- prefixes ---------------------------------------------------------------------- */
 
 /* What a prefix cost to write, all in all. */
 static uint64_t
@@ -117,8 +116,7 @@ wanted_prefixes(const struct connection *connection)
 	return (uint32_t)MIN(count, PREFIXES_MAX);
 }
 
-/* --- stats -----------------------------------------------------------------------------
- */
+/* --- stats ------------------------------------------------------------------------- */
 
 static json_t *
 statuses_json(const struct server *server)
@@ -207,8 +205,7 @@ admin_stats(struct server *server, struct connection *connection)
 	answer_json(server, connection, 200, json);
 }
 
-/* --- the others ------------------------------------------------------------------------
- */
+/* --- the others -------------------------------------------------------------------- */
 
 void
 admin_get_knobs(struct server *server, struct connection *connection)

@@ -5,8 +5,7 @@
 
 #define BLOCKS_MAX 4
 
-/* --- content blocks --------------------------------------------------------------------
- */
+/* --- content blocks ---------------------------------------------------------------- */
 
 enum block_kind {
 	BLOCK_THINKING,
@@ -162,8 +161,7 @@ append_block(const struct answer *answer, const struct content *content,
 	}
 }
 
-/* --- usage -----------------------------------------------------------------------------
- */
+/* --- usage ------------------------------------------------------------------------- */
 
 static void
 append_cache_figures(const struct answer *answer, struct buffer *out)
@@ -252,8 +250,7 @@ append_message_head(const struct answer *answer, struct buffer *out)
 	(void)buffer_append_text(out, ",\"content\":[");
 }
 
-/* --- events ----------------------------------------------------------------------------
- */
+/* --- events ------------------------------------------------------------------------ */
 
 /* A stream being written. */
 struct stream {

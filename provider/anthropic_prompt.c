@@ -2,8 +2,7 @@
 
 #include <stdio.h>
 
-/* --- markers --------------------------------------------------------------------------
- */
+/* --- markers ----------------------------------------------------------------------- */
 
 static int
 read_marker(struct anthropic_reading *reading, const json_t *object, const char *where,
@@ -74,8 +73,7 @@ place_automatic(struct anthropic_reading *reading)
 	return 0;
 }
 
-/* --- blocks ---------------------------------------------------------------------------
- */
+/* --- blocks ------------------------------------------------------------------------ */
 
 static bool
 is_blank(struct span text)
@@ -225,8 +223,7 @@ read_content(struct anthropic_reading *reading, const json_t *content, const cha
 	return 0;
 }
 
-/* --- tiers ----------------------------------------------------------------------------
- */
+/* --- tiers ------------------------------------------------------------------------- */
 
 static int
 setting(struct anthropic_reading *reading, const char *name, const json_t *value)

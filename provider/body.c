@@ -11,8 +11,7 @@
 
 #define BYTES_OF(byte) (0x0101010101010101ull * (byte))
 
-/* --- one string ----------------------------------------------------------------------
- */
+/* --- one string -------------------------------------------------------------------- */
 
 /* Whether no byte is a control character and all are UTF-8: eight at a time while they
  * are ASCII. */
@@ -159,8 +158,7 @@ decode(struct span inside, struct buffer *out)
 	return true;
 }
 
-/* --- all of them ---------------------------------------------------------------------
- */
+/* --- all of them ------------------------------------------------------------------- */
 
 /* The closing quote of the string whose inside begins at `start`, or NULL. */
 static const char *
@@ -217,7 +215,8 @@ write_string(struct body *body, struct span inside, struct buffer *out)
 	int err;
 
 	if (inside.len >= BODY_LONG_STRING || looks_like_stand_in(inside)) {
-		if (decode(inside, &body->texts)) {
+		if (buffer_reserve(&body->texts, inside.len) &&
+		    decode(inside, &body->texts)) {
 			err = keep(body, offset);
 			if (err < 0)
 				return err;
@@ -298,8 +297,7 @@ body_fini(struct body *body)
 	*body = (struct body){ 0 };
 }
 
-/* --- asking --------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------ */
 
 static struct span
 resolve(const struct body *body, struct span text)

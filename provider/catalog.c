@@ -97,7 +97,7 @@ catalog_init(struct catalog *catalog)
 	}
 }
 
-/* --- from a file -------------------------------------------------------------------- */
+/* --- from a file ------------------------------------------------------------------- */
 
 /* A list of the document being read, for messages. */
 struct cursor {
@@ -355,8 +355,7 @@ catalog_load(struct catalog *catalog, const json_t *object, struct settings_erro
 	return load_list(catalog, object, "keys", load_key, reterr);
 }
 
-/* --- questions -----------------------------------------------------------------------
- */
+/* --- questions --------------------------------------------------------------------- */
 
 const struct catalog_model *
 catalog_find_model(const struct catalog *catalog, struct span name)

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#define READ_SIZE 65536
-#define EARLY_MAX 65536 /* bytes of the next request that may come early */
+#define READ_SIZE   65536
+#define EARLY_PAUSE 65536 /* bytes of the next request after which reading pauses */
 
 enum state {
 	STATE_READING,
@@ -25,12 +25,12 @@ struct connection {
 	struct buffer writing; /* belongs to it */
 	bool is_writing;
 	bool is_taking;
+	bool is_paused;
 	void (*on_gone)(void *data);
 	void *gone_data;
 };
 
-/* --- the end ---------------------------------------------------------------------------
- */
+/* --- the end ----------------------------------------------------------------------- */
 
 static void
 on_closed(uv_handle_t *handle)
@@ -84,8 +84,7 @@ lose(struct connection *connection)
 	close_now(connection, false);
 }
 
-/* --- requests --------------------------------------------------------------------------
- */
+/* --- requests ---------------------------------------------------------------------- */
 
 static int
 status_of(int err)
@@ -110,7 +109,8 @@ say_continue(struct connection *connection)
 	    connection->request.too_large)
 		return;
 	connection->request.wants_continue = false;
-	connection_send(connection, SPAN("HTTP/1.1 100 Continue\r\n\r\n"));
+	(void)buffer_append(&connection->out, SPAN("HTTP/1.1 100 Continue\r\n\r\n"));
+	connection_flush(connection);
 }
 
 /* Whether the body need not be waited for: the client asked first, and it is too large.
@@ -119,6 +119,18 @@ static bool
 is_refused_early(const struct http_request *request)
 {
 	return request->wants_continue && request->too_large;
+}
+
+/* Keeps bytes of the next request until this one is answered.  A client that sends too
+ * much too early is not read from for a while. */
+static void
+hold_early(struct connection *connection, struct span bytes)
+{
+	(void)buffer_append(&connection->early, bytes);
+	if (connection->early.len >= EARLY_PAUSE && !connection->is_paused) {
+		connection->is_paused = true;
+		uv_read_stop((uv_stream_t *)&connection->tcp);
+	}
 }
 
 /* Feeds bytes to the parser and hands a finished request over. */
@@ -143,12 +155,7 @@ take(struct connection *connection, struct span bytes)
 		owner->on_bad_request(owner->data, connection, status_of(err));
 		return;
 	}
-	if (used < bytes.len &&
-	    buffer_append(&connection->early,
-	                  (struct span){ bytes.data + used, bytes.len - used }) < 0) {
-		lose(connection);
-		return;
-	}
+	hold_early(connection, (struct span){ bytes.data + used, bytes.len - used });
 	owner->on_request(owner->data, connection);
 }
 
@@ -175,9 +182,8 @@ on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 	}
 	if (connection->state == STATE_READING)
 		take(connection, (struct span){ buf->base, (size_t)count });
-	else if (buffer_append(&connection->early,
-	                       (struct span){ buf->base, (size_t)count }) < 0)
-		lose(connection);
+	else
+		hold_early(connection, (struct span){ buf->base, (size_t)count });
 }
 
 void
@@ -191,7 +197,7 @@ connection_accept(struct connection_owner *owner, uv_stream_t *listener)
 	connection->tcp.data = connection;
 	connection->write.data = connection;
 	http_request_init(&connection->request, owner->body_max);
-	buffer_init(&connection->early, EARLY_MAX);
+	buffer_init(&connection->early, EARLY_PAUSE + READ_SIZE);
 	buffer_init(&connection->out, BUFFER_SIZE_DEFAULT);
 	buffer_init(&connection->writing, BUFFER_SIZE_DEFAULT);
 	connection->next = owner->first;
@@ -229,8 +235,7 @@ connection_watch(struct connection *connection, void (*on_gone)(void *data), voi
 	connection->gone_data = data;
 }
 
-/* --- answers ---------------------------------------------------------------------------
- */
+/* --- answers ----------------------------------------------------------------------- */
 
 static void flush(struct connection *connection);
 
@@ -285,10 +290,15 @@ flush(struct connection *connection)
 		uv_write(&connection->write, stream, &buf, 1, on_written) == 0;
 }
 
-void
-connection_send(struct connection *connection, struct span bytes)
+struct buffer *
+connection_output(struct connection *connection)
 {
-	(void)buffer_append(&connection->out, bytes);
+	return &connection->out;
+}
+
+void
+connection_flush(struct connection *connection)
+{
 	flush(connection);
 }
 
@@ -304,11 +314,16 @@ take_early(struct connection *connection)
 	while (connection->state == STATE_READING && connection->early.len > 0) {
 		struct buffer early = connection->early;
 
-		buffer_init(&connection->early, EARLY_MAX);
+		buffer_init(&connection->early, EARLY_PAUSE + READ_SIZE);
 		take(connection, buffer_span(&early));
 		buffer_fini(&early);
 	}
 	connection->is_taking = false;
+	if (connection->is_paused && connection->state == STATE_READING) {
+		connection->is_paused = false;
+		if (uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read) < 0)
+			lose(connection);
+	}
 }
 
 void
@@ -319,6 +334,7 @@ connection_end(struct connection *connection, bool keep_alive)
 		connection_abort(connection);
 		return;
 	}
+	flush(connection);
 	http_request_clear(&connection->request, connection->owner->body_max);
 	connection->state = STATE_READING;
 	take_early(connection);

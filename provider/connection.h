@@ -8,7 +8,7 @@
  * While it is answering, its `on_gone` is called if the client leaves; after it was
  * called, or after connection_end, _abort or _reset, the pointer is void.
  *
- * Bytes are copied when sent and written as soon as the socket takes them. */
+ * Output is buffered without bound for a slow reader; answers are small. */
 #ifndef PROVIDER_CONNECTION_H
 #define PROVIDER_CONNECTION_H
 
@@ -43,7 +43,10 @@ void connection_drop_body(struct connection *connection);
 void connection_watch(struct connection *connection, void (*on_gone)(void *data),
                       void *data);
 
-void connection_send(struct connection *connection, struct span bytes);
+/* Where the answer's bytes are appended, and the call that writes them.  The ends below
+ * flush by themselves. */
+struct buffer *connection_output(struct connection *connection);
+void connection_flush(struct connection *connection);
 
 /* The answer is complete: wait for the next request, or close once all is written. */
 void connection_end(struct connection *connection, bool keep_alive);

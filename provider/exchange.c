@@ -3,15 +3,14 @@
 #include "provider/answer.h"
 #include "provider/anthropic.h"
 #include "provider/http_answer.h"
-#include "provider/limit_headers.h"
 #include "provider/openai.h"
+#include "provider/refusal.h"
+#include "provider/spoil.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <time.h>
-
-#define SPLIT_GAP_US 2000
 
 struct exchange {
 	struct server *server;
@@ -29,137 +28,7 @@ struct exchange {
 	bool is_over;
 };
 
-/* --- headers ---------------------------------------------------------------------------
- */
-
-static void
-append_id(enum ask_dialect dialect, uint64_t id, struct buffer *out)
-{
-	(void)buffer_append_format(out, "%s: req_%016llx\r\n",
-	                           dialect == ASK_ANTHROPIC ? "request-id"
-	                                                    : "x-request-id",
-	                           (unsigned long long)id);
-}
-
-static void
-append_limits(struct server *server, enum ask_dialect dialect, uint64_t account,
-              uint32_t class, struct buffer *out)
-{
-	enum {
-		FULL,
-		NO_HEADERS,
-		NEGATIVE
-	};
-	uint64_t mode = settings_get(&server->settings, SETTINGS_LIMIT_HEADERS);
-	struct limit_level levels[LIMIT_BUCKET_COUNT];
-
-	if (mode == SETTINGS_LIMIT_HEADERS_NONE)
-		return;
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++)
-		levels[i] = engine_level(server->engine, server_now_us(server), account,
-		                         class, (enum limit_bucket)i);
-	limit_headers_append(dialect, levels, (uint64_t)time(NULL),
-	                     mode == SETTINGS_LIMIT_HEADERS_NEGATIVE, out);
-}
-
-/* --- refusals --------------------------------------------------------------------------
- */
-
-static void
-answer_refusal(struct server *server, struct connection *connection,
-               enum ask_dialect dialect, const struct ask_refusal *refusal,
-               struct buffer *headers)
-{
-	struct buffer json = BUFFER_INIT(8192);
-	char request_id[32];
-	uint64_t id = ++server->last_id;
-
-	snprintf(request_id, sizeof request_id, "req_%016llx", (unsigned long long)id);
-	append_id(dialect, id, headers);
-	answer_error(dialect, refusal->type, refusal->code, span_from(refusal->message),
-	             request_id, &json);
-	server_answer(server, connection, refusal->status, buffer_span(&json),
-	              buffer_span(headers));
-	buffer_fini(&json);
-}
-
-static void
-refuse(struct server *server, struct connection *connection, enum ask_dialect dialect,
-       const struct ask_refusal *refusal)
-{
-	struct buffer headers = BUFFER_INIT(4096);
-
-	answer_refusal(server, connection, dialect, refusal, &headers);
-	buffer_fini(&headers);
-}
-
-/* The words for a request the model has refused. */
-static struct ask_refusal
-describe(enum ask_dialect dialect, const struct engine_answer *model)
-{
-	static const char *const limits[LIMIT_VERDICT_COUNT] = {
-		[LIMIT_VERDICT_OK] = "rate limit",
-		[LIMIT_VERDICT_REQUESTS] = "number of requests per minute",
-		[LIMIT_VERDICT_INPUT] = "number of input tokens per minute",
-		[LIMIT_VERDICT_OUTPUT] = "number of output tokens per minute",
-		[LIMIT_VERDICT_ACCELERATION] =
-			"acceleration limit: traffic grew too fast",
-	};
-	bool is_chat = dialect == ASK_OPENAI;
-	struct ask_refusal refusal = { .status = model->status };
-
-	switch (model->status) {
-	case 400:
-		(void)ask_refuse(&refusal, 400, "invalid_request_error",
-		                 "This request is refused on purpose.");
-		break;
-	case 429:
-		(void)ask_refuse(&refusal, 429, is_chat ? "requests" : "rate_limit_error",
-		                 "This request would exceed your account's %s.",
-		                 limits[model->limit] ? limits[model->limit]
-		                                      : "spend limit");
-		refusal.code = is_chat ? "rate_limit_exceeded" : NULL;
-		if (model->limit == LIMIT_VERDICT_SPEND)
-			refusal.code = is_chat ? "insufficient_quota"
-			                       : "enforced_spend_limit_reached";
-		break;
-	case 503:
-	case 529:
-		/* OpenAI has no 529. */
-		(void)ask_refuse(&refusal, is_chat ? 503 : model->status,
-		                 is_chat ? "server_error" : "overloaded_error",
-		                 "Overloaded");
-		break;
-	default:
-		(void)ask_refuse(&refusal, model->status,
-		                 is_chat ? "server_error" : "api_error",
-		                 "Internal server error");
-	}
-	return refusal;
-}
-
-static void
-answer_refused(struct server *server, struct connection *connection,
-               enum ask_dialect dialect, const struct engine_request *request,
-               const struct engine_answer *model)
-{
-	struct buffer headers = BUFFER_INIT(4096);
-	struct ask_refusal refusal = describe(dialect, model);
-
-	if (model->status == 0) {
-		server->unanswered++;
-		if (model->fault == FAULT_REFUSE)
-			connection_reset(connection);
-		return; /* FAULT_HANG: the connection waits for its client to go */
-	}
-	append_limits(server, dialect, request->account, request->class, &headers);
-	limit_headers_append_retry(model->retry_after_us, &headers);
-	answer_refusal(server, connection, dialect, &refusal, &headers);
-	buffer_fini(&headers);
-}
-
-/* --- sending ---------------------------------------------------------------------------
- */
+/* --- sending ----------------------------------------------------------------------- */
 
 static void
 on_timer_closed(uv_handle_t *handle)
@@ -210,46 +79,42 @@ is_chunked(const struct exchange *exchange)
 	return exchange->want.stream && !connection_request(exchange->connection)->is_old;
 }
 
-static void
-send_head(struct exchange *exchange)
-{
-	struct buffer headers = BUFFER_INIT(4096), out = BUFFER_INIT(8192);
-	bool keep_alive = connection_request(exchange->connection)->keep_alive;
-	bool stream = exchange->want.stream;
-	size_t length = exchange->script.bytes.len;
+/* The functions below append to the connection's output; step flushes it once. */
 
-	append_id(exchange->want.dialect, exchange->id, &headers);
-	append_limits(exchange->server, exchange->want.dialect,
-	              exchange->model.ticket.account, exchange->model.ticket.class,
-	              &headers);
-	if (is_chunked(exchange))
-		length = HTTP_ANSWER_CHUNKED;
-	http_answer_head(&out, exchange->status,
+static void
+add_head(struct exchange *exchange)
+{
+	struct connection *connection = exchange->connection;
+	struct buffer headers = BUFFER_INIT(4096);
+	bool stream = exchange->want.stream;
+	size_t length =
+		is_chunked(exchange) ? HTTP_ANSWER_CHUNKED : exchange->script.bytes.len;
+
+	refusal_append_id(exchange->want.dialect, exchange->id, &headers);
+	refusal_append_limits(exchange->server, exchange->want.dialect,
+	                      exchange->model.ticket.account,
+	                      exchange->model.ticket.class, &headers);
+	http_answer_head(connection_output(connection), exchange->status,
 	                 stream ? "text/event-stream; charset=utf-8" : "application/json",
-	                 length, keep_alive, buffer_span(&headers));
+	                 length, connection_request(connection)->keep_alive,
+	                 buffer_span(&headers));
 	exchange->server->statuses[exchange->status]++;
-	connection_send(exchange->connection, buffer_span(&out));
 	buffer_fini(&headers);
-	buffer_fini(&out);
 }
 
 static void
-send_piece(struct exchange *exchange)
+add_piece(struct exchange *exchange)
 {
 	const struct script *script = &exchange->script;
 	uint32_t index = exchange->sent++;
 	size_t start = index > 0 ? script->pieces[index - 1].end : 0;
 	struct span bytes = { buffer_text(&script->bytes) + start,
 		              script->pieces[index].end - start };
-	struct buffer out = BUFFER_INIT(BUFFER_SIZE_DEFAULT * 2);
 
-	if (!is_chunked(exchange)) {
-		connection_send(exchange->connection, bytes);
-		return;
-	}
-	http_answer_chunk(&out, bytes);
-	connection_send(exchange->connection, buffer_span(&out));
-	buffer_fini(&out);
+	if (is_chunked(exchange))
+		http_answer_chunk(connection_output(exchange->connection), bytes);
+	else
+		(void)buffer_append(connection_output(exchange->connection), bytes);
 }
 
 /* The script is over: so are answer and exchange, except where silence follows. */
@@ -258,121 +123,25 @@ end(struct exchange *exchange)
 {
 	struct connection *connection = exchange->connection;
 	bool keep_alive = connection_request(connection)->keep_alive;
-	struct buffer out = BUFFER_INIT(64);
 
-	if (exchange->script.ending == SCRIPT_STALL)
-		return;
-	if (exchange->script.ending == SCRIPT_CLOSE) {
+	switch (exchange->script.ending) {
+	case SCRIPT_STALL:
+		connection_flush(connection);
+		break;
+	case SCRIPT_CLOSE:
 		finish(exchange);
 		connection_abort(connection);
-		return;
-	}
-	if (is_chunked(exchange)) {
-		http_answer_last_chunk(&out);
-		connection_send(connection, buffer_span(&out));
-		buffer_fini(&out);
-	}
-	finish(exchange);
-	connection_end(connection, keep_alive);
-}
-
-/* --- faults ----------------------------------------------------------------------------
- */
-
-static void
-spoil_stream(struct exchange *exchange)
-{
-	struct script *script = &exchange->script;
-
-	script_cut(script, 1, SCRIPT_END);
-	buffer_truncate(&script->bytes, script->pieces[0].end);
-	(void)buffer_append(
-		&script->bytes,
-		SPAN("\xff\xfe event::: data\r\rdata: {\"type\":\"content_blo\n\n"
-	             "<html>502</html>\n\n"));
-	script_add(script, exchange->model.done_us - exchange->model.first_byte_us);
-}
-
-/* Puts other bytes in the place of a whole answer. */
-static void
-replace_whole(struct exchange *exchange, struct span bytes)
-{
-	struct script *script = &exchange->script;
-	uint64_t due_us = script->pieces[0].due_us;
-
-	script->count = 0;
-	buffer_clear(&script->bytes);
-	(void)buffer_append(&script->bytes, bytes);
-	script_add(script, due_us);
-}
-
-/* Late trouble: an event in mid-stream, or a 500 after all that time. */
-static void
-break_late(struct exchange *exchange)
-{
-	enum ask_dialect dialect = exchange->want.dialect;
-	struct script *script = &exchange->script;
-	uint32_t half = MAX(1, script->count / 2);
-	struct buffer json = BUFFER_INIT(4096);
-
-	if (exchange->want.stream) {
-		script_cut(script, half, SCRIPT_END);
-		buffer_truncate(&script->bytes, script->pieces[half - 1].end);
-		answer_stream_error(dialect, &exchange->server->settings, script,
-		                    script->pieces[half - 1].due_us);
-		return;
-	}
-	answer_error(dialect, dialect == ASK_OPENAI ? "server_error" : "api_error", NULL,
-	             SPAN("Internal server error"), "", &json);
-	exchange->status = 500;
-	replace_whole(exchange, buffer_span(&json));
-	buffer_fini(&json);
-}
-
-/* Bends the script to what the fault says. */
-static void
-apply_fault(struct exchange *exchange)
-{
-	const struct settings *settings = &exchange->server->settings;
-	struct script *script = &exchange->script;
-	bool stream = exchange->want.stream;
-
-	switch (exchange->model.fault) {
-	case FAULT_LOSE_REPLY:
-		break; /* see step: nothing is sent at all */
-	case FAULT_CUT:
-		if (!stream)
-			script_split(script, 0);
-		script_cut(script, MAX(1, script->count / 2), SCRIPT_CLOSE);
 		break;
-	case FAULT_CUT_USAGE:
-		script_cut(script, MIN(script->usage_piece, script->count), SCRIPT_CLOSE);
+	case SCRIPT_END:
+		if (is_chunked(exchange))
+			http_answer_last_chunk(connection_output(connection));
+		finish(exchange);
+		connection_end(connection, keep_alive);
 		break;
-	case FAULT_STREAM_ERROR:
-		break_late(exchange);
-		break;
-	case FAULT_STALL:
-		script_cut(script, stream, SCRIPT_STALL);
-		break;
-	case FAULT_DRIP:
-		script_drip(script, settings_get(settings, SETTINGS_DRIP_BYTES),
-		            settings_get(settings, SETTINGS_DRIP_MS) * 1000);
-		break;
-	case FAULT_GARBAGE:
-		if (stream)
-			spoil_stream(exchange);
-		else
-			replace_whole(exchange,
-			              SPAN("<html>\xff\xfe{\"type\":\"mess</html>"));
-		break;
-	default:
-		if (stream && settings_get(settings, SETTINGS_SSE_SPLIT))
-			script_split(script, SPLIT_GAP_US);
 	}
 }
 
-/* --- time ------------------------------------------------------------------------------
- */
+/* --- time -------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -399,6 +168,13 @@ respond(struct exchange *exchange)
 		.output_tokens = exchange->output_tokens,
 		.decode_us = exchange->model.done_us - exchange->model.first_byte_us,
 	};
+	const struct spoil spoil = {
+		.fault = exchange->model.fault,
+		.dialect = exchange->want.dialect,
+		.stream = exchange->want.stream,
+		.decode_us = answer.decode_us,
+		.settings = answer.settings,
+	};
 
 	engine_respond(exchange->server->engine, server_now_us(exchange->server),
 	               &exchange->model.ticket);
@@ -406,7 +182,7 @@ respond(struct exchange *exchange)
 		return 0;
 	answer_write(&answer, &exchange->script);
 	if (script_error(&exchange->script) == 0)
-		apply_fault(exchange);
+		exchange->status = spoil_apply(&spoil, &exchange->script);
 	return script_error(&exchange->script);
 }
 
@@ -448,13 +224,14 @@ step(struct exchange *exchange)
 			return;
 		}
 		if (exchange->sent == 0 && !exchange->want.stream)
-			send_head(exchange);
+			add_head(exchange);
 		if (exchange->sent == exchange->script.count) {
 			end(exchange);
 			return;
 		}
-		send_piece(exchange);
+		add_piece(exchange);
 	}
+	connection_flush(exchange->connection);
 	wait_until(exchange, next_due_us(exchange));
 }
 
@@ -476,12 +253,11 @@ on_timer(uv_timer_t *timer)
 		return;
 	}
 	if (begins && exchange->want.stream && exchange->model.fault != FAULT_LOSE_REPLY)
-		send_head(exchange);
+		add_head(exchange);
 	step(exchange);
 }
 
-/* --- beginning -------------------------------------------------------------------------
- */
+/* --- beginning --------------------------------------------------------------------- */
 
 /* x-api-key, or a bearer token; both at once is refused by the vendor. */
 static const struct catalog_key *
@@ -544,7 +320,7 @@ refuse_for(struct server *server, struct connection *connection, enum ask_dialec
 	if (err != ERR_MALFORMED)
 		(void)ask_refuse(refusal, 500, "api_error",
 		                 "The simulator is out of memory.");
-	refuse(server, connection, dialect, refusal);
+	refusal_answer(server, connection, dialect, refusal);
 }
 
 static void
@@ -612,7 +388,7 @@ exchange_begin(struct server *server, struct connection *connection,
 	if (model.accepted)
 		start(server, connection, &ask, &model, request.output_tokens);
 	else
-		answer_refused(server, connection, dialect, &request, &model);
+		refusal_answer_model(server, connection, dialect, &request, &model);
 	ask_fini(&ask);
 }
 

@@ -7,8 +7,7 @@
 /* Room made on the word of a Content-Length; the rest has to come first. */
 #define BODY_RESERVE (1 << 20)
 
-/* --- the head --------------------------------------------------------------------------
- */
+/* --- the head ---------------------------------------------------------------------- */
 
 static bool
 is_token(struct span text)
@@ -168,8 +167,7 @@ feed_head(struct http_request *request, struct span *bytes)
 	return parse_head(request, buffer_span(head));
 }
 
-/* --- the body --------------------------------------------------------------------------
- */
+/* --- the body ---------------------------------------------------------------------- */
 
 static int
 keep(struct http_request *request, struct span *bytes)
@@ -283,8 +281,7 @@ feed_some(struct http_request *request, struct span *bytes)
 	return 0;
 }
 
-/* --- life ------------------------------------------------------------------------------
- */
+/* --- life -------------------------------------------------------------------------- */
 
 void
 http_request_init(struct http_request *request, size_t body_max)

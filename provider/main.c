@@ -68,8 +68,7 @@ fail(enum exit_code code, const char *text)
 	return code;
 }
 
-/* --- command line ----------------------------------------------------------------------
- */
+/* --- command line ------------------------------------------------------------------ */
 
 /* visibility_lag_ms is --visibility-lag-ms. */
 static void
@@ -114,8 +113,7 @@ print_help(const struct command_line *line)
 	return EXIT_STOPPED;
 }
 
-/* --- configuration ---------------------------------------------------------------------
- */
+/* --- configuration ----------------------------------------------------------------- */
 
 static int
 load_config(const char *path, struct settings *settings, struct catalog *catalog,
@@ -168,8 +166,7 @@ print_knobs(const struct settings *settings)
 	return err == 0 ? EXIT_STOPPED : EXIT_TROUBLE;
 }
 
-/* --- running ---------------------------------------------------------------------------
- */
+/* --- running ----------------------------------------------------------------------- */
 
 /* Written under another name first, so that who sees the file sees all of it. */
 static int

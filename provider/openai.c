@@ -26,8 +26,7 @@ struct reading {
 
 #define REFUSE(reading, ...) ask_refuse((reading)->refusal, 400, INVALID, __VA_ARGS__)
 
-/* --- settings -------------------------------------------------------------------------
- */
+/* --- settings ---------------------------------------------------------------------- */
 
 static int
 check_members(struct reading *reading)
@@ -225,8 +224,7 @@ set_scope(struct reading *reading)
 	reading->ask->scope = ask_scope(texts, ARRAY_SIZE(texts));
 }
 
-/* --- the prompt -----------------------------------------------------------------------
- */
+/* --- the prompt -------------------------------------------------------------------- */
 
 static int
 dump(struct reading *reading, const json_t *value, const char *without,

@@ -91,8 +91,7 @@ append_call(const struct answer *answer, uint32_t choice, struct buffer *out)
 	(void)buffer_append_text(out, ",\"arguments\":");
 }
 
-/* --- chunks ----------------------------------------------------------------------------
- */
+/* --- chunks ------------------------------------------------------------------------ */
 
 struct stream {
 	const struct answer *answer;

@@ -13,8 +13,7 @@
 #define REQUESTS_MAX 16384
 #define WRITES_MAX   65536
 
-/* --- routes ----------------------------------------------------------------------------
- */
+/* --- routes ------------------------------------------------------------------------ */
 
 static void
 on_messages(struct server *server, struct connection *connection)
@@ -101,20 +100,17 @@ server_answer(struct server *server, struct connection *connection, int status,
 	const struct http_request *request = connection_request(connection);
 	bool keep_alive = request->keep_alive && request->state == HTTP_REQUEST_DONE &&
 	                  !request->too_large;
-	struct buffer out = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	struct buffer *out = connection_output(connection);
 
 	VERIFY(status > 0);
 	VERIFY(status < SERVER_STATUSES);
 	server->statuses[status]++;
-	http_answer_head(&out, status, "application/json", json.len, keep_alive, headers);
-	(void)buffer_append(&out, json);
-	connection_send(connection, buffer_span(&out));
-	buffer_fini(&out);
+	http_answer_head(out, status, "application/json", json.len, keep_alive, headers);
+	(void)buffer_append(out, json);
 	connection_end(connection, keep_alive);
 }
 
-/* --- knobs -----------------------------------------------------------------------------
- */
+/* --- knobs ------------------------------------------------------------------------- */
 
 static void
 fill_config(const struct server *server, struct engine_config *config)
@@ -149,8 +145,7 @@ server_settings(const struct server *server)
 	return settings;
 }
 
-/* --- life ------------------------------------------------------------------------------
- */
+/* --- life -------------------------------------------------------------------------- */
 
 uint64_t
 server_now_us(const struct server *server)

@@ -29,7 +29,7 @@ static const struct knob knobs[SETTINGS_COUNT] = {
 #undef X
 };
 
-/* --- words ------------------------------------------------------------------------ */
+/* --- words ------------------------------------------------------------------------- */
 
 /* The index-th word of a choice, or an empty span. */
 static struct span
@@ -98,7 +98,7 @@ refuse_unknown(const char *name, struct settings_error *reterr)
 	return ERR_UNKNOWN_KEY;
 }
 
-/* --- values ----------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------ */
 
 static int
 parse(const struct knob *knob, struct span text, uint64_t *ret_value)

@@ -152,7 +152,7 @@ cache_model_look(struct cache_model *model, uint64_t now_us,
 	*ret_look = look;
 }
 
-/* --- one request ----------------------------------------------------------------- */
+/* --- one request ------------------------------------------------------------------- */
 
 /* Notes that the flight writes this block's entry.  A write past what was read is
  * counted, and answers whether it is a duplicate. */
@@ -376,7 +376,7 @@ cache_model_finish(struct cache_model *model, uint64_t now_us, struct cache_tick
 	model->flights_free = ticket.index;
 }
 
-/* --- life ------------------------------------------------------------------------ */
+/* --- life -------------------------------------------------------------------------- */
 
 size_t
 cache_model_size(const struct cache_model_config *config)
@@ -450,7 +450,7 @@ cache_model_reset(struct cache_model *model)
 		                             .in_flight_max = in_flight };
 }
 
-/* --- questions ------------------------------------------------------------------- */
+/* --- questions --------------------------------------------------------------------- */
 
 struct cache_stats
 cache_model_stats(const struct cache_model *model)

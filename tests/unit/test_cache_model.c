@@ -7,7 +7,7 @@
 #define BLOCKS    64
 #define PREFIX    30000
 
-/* --- a request by hand ----------------------------------------------------------- */
+/* --- a request by hand ------------------------------------------------------------- */
 
 /* Blocks of one conversation: block i of `family` has the same hash whoever asks. */
 struct draft {
@@ -49,7 +49,7 @@ draft_job(uint64_t tail)
 	return draft;
 }
 
-/* --- a model to try it on --------------------------------------------------------- */
+/* --- a model to try it on ---------------------------------------------------------- */
 
 static const struct cache_model_config config_default = {
 	.entries_max = 256,
@@ -242,7 +242,7 @@ START_TEST(cache_entry_may_appear_only_at_the_end_of_the_request)
 }
 END_TEST
 
-/* --- lag -------------------------------------------------------------------------- */
+/* --- lag --------------------------------------------------------------------------- */
 
 START_TEST(cache_fixed_lag_hides_the_entry_to_the_microsecond)
 {
@@ -432,7 +432,7 @@ START_TEST(cache_late_hit_is_possible_during_the_grace)
 }
 END_TEST
 
-/* --- markers ------------------------------------------------------------------------ */
+/* --- markers ----------------------------------------------------------------------- */
 
 START_TEST(cache_unmarked_request_reads_and_writes_nothing)
 {
@@ -602,7 +602,7 @@ START_TEST(cache_scopes_do_not_share)
 }
 END_TEST
 
-/* --- lookback ----------------------------------------------------------------------- */
+/* --- lookback ---------------------------------------------------------------------- */
 
 /* Writes a prefix, then asks again with `count` blocks of `kind` after it and the
  * marker on the last one.  Answers what was read. */
@@ -697,7 +697,7 @@ START_TEST(cache_lookback_never_reads_what_was_not_marked)
 }
 END_TEST
 
-/* --- other modes -------------------------------------------------------------------- */
+/* --- other modes ------------------------------------------------------------------- */
 
 START_TEST(cache_implicit_mode_reads_whole_steps_and_charges_no_write)
 {
@@ -811,7 +811,7 @@ START_TEST(cache_shards_split_a_key_only_above_its_rate)
 }
 END_TEST
 
-/* --- knobs -------------------------------------------------------------------------- */
+/* --- knobs ------------------------------------------------------------------------- */
 
 START_TEST(cache_switched_off_leaves_everything_uncached)
 {
@@ -900,7 +900,7 @@ START_TEST(cache_same_seed_gives_the_same_weather)
 }
 END_TEST
 
-/* --- room --------------------------------------------------------------------------- */
+/* --- room -------------------------------------------------------------------------- */
 
 START_TEST(cache_full_of_entries_forgets_the_least_recently_used)
 {
