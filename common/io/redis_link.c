@@ -6,14 +6,29 @@
 #include <stdlib.h>
 
 struct redis_link {
-	redisAsyncContext *context; /* NULL once hiredis has let go of it */
+	redisAsyncContext *context; /* not to be touched once detached */
 	uv_poll_t poll;
 	int events; /* UV_READABLE | UV_WRITABLE, what hiredis wants to hear of */
 	bool aborted;
 	bool connecting; /* inside on_connect, where hiredis must not be freed */
+	bool detached;   /* hiredis frees the context, or has */
+	bool told;       /* on_gone was called */
+	char message[160];
 	struct redis_link_handlers handlers;
 	void *data;
 };
+
+/* Called when hiredis has returned to us.  Before 1.0 it answers the pending commands and
+ * then calls the clean-up hook, later versions do it the other way round; here both are
+ * done. */
+static void
+tell_if_gone(struct redis_link *link)
+{
+	if (!link->detached || link->told)
+		return;
+	link->told = true;
+	link->handlers.on_gone(ERR_CONNECTION, link->message, link->data);
+}
 
 static void
 on_poll(uv_poll_t *poll, int status, int events)
@@ -24,14 +39,15 @@ on_poll(uv_poll_t *poll, int status, int events)
 	 * read or written, and it will fail.  hiredis finds out what it was. */
 	if (status < 0)
 		events = UV_READABLE | UV_WRITABLE;
-	if ((events & UV_WRITABLE) && link->context)
+	if (events & UV_WRITABLE)
 		redisAsyncHandleWrite(link->context);
-	if ((events & UV_READABLE) && link->context)
+	if ((events & UV_READABLE) && !link->detached)
 		redisAsyncHandleRead(link->context);
-	if (status < 0 && link->context)
-		redis_link_abort(link);
-	if (link->aborted && link->context)
-		redisAsyncFree(link->context); /* asked for inside on_connect */
+	if (status < 0)
+		link->aborted = true;
+	if (link->aborted && !link->detached)
+		redisAsyncFree(link->context); /* also if asked for inside on_connect */
+	tell_if_gone(link);
 }
 
 static void
@@ -84,18 +100,20 @@ on_poll_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-/* hiredis frees the context.  It has answered all commands with NULL; the socket is still
- * open, so the poll handle can be taken off it. */
+/* hiredis frees the context.  The socket is still open, so the poll handle can be taken
+ * off it; the link lives until that is closed, in a later phase of the loop. */
 static void
 clean_up(void *data)
 {
 	struct redis_link *link = data;
 	const redisContext *context = &link->context->c;
-	const char *message = context->err ? context->errstr : "closed";
 
-	link->context = NULL;
+	if (link->detached)
+		return;
+	link->detached = true;
+	(void)snprintf(link->message, sizeof link->message, "%s",
+	               context->err ? context->errstr : "closed");
 	uv_close((uv_handle_t *)&link->poll, on_poll_closed);
-	link->handlers.on_gone(ERR_CONNECTION, message, link->data);
 }
 
 static void
@@ -179,7 +197,7 @@ int
 redis_link_send(struct redis_link *link, const char **texts, const size_t *lens,
                 size_t count)
 {
-	if (!link->context || link->aborted)
+	if (redis_link_is_ending(link))
 		return ERR_CONNECTION;
 	if (redisAsyncCommandArgv(link->context, on_reply, link, (int)count, texts,
 	                          lens) != REDIS_OK)
@@ -190,16 +208,18 @@ redis_link_send(struct redis_link *link, const char **texts, const size_t *lens,
 void
 redis_link_abort(struct redis_link *link)
 {
-	if (!link->context || link->aborted)
+	if (link->detached || link->aborted)
 		return;
 	link->aborted = true;
-	if (!link->connecting)
-		redisAsyncFree(link->context);
+	if (link->connecting)
+		return;
+	redisAsyncFree(link->context); /* inside a callback it only notes the wish */
+	tell_if_gone(link);
 }
 
 bool
 redis_link_is_ending(const struct redis_link *link)
 {
-	return !link->context || link->aborted ||
+	return link->detached || link->aborted ||
 	       (link->context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) != 0;
 }

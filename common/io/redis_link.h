@@ -4,10 +4,11 @@
  *   open ──► on_connected ──► on_answer ... on_answer ──► on_gone, exactly once
  *
  * hiredis frees its context by itself when the socket fails, in the middle of whatever it
- * does; its clean-up hook is the one place where that is certain to be seen.  So the link
- * lives from open to that hook, and everything here looks at link->context again after
- * each call into hiredis.  The uv_poll_t needs one more turn of the loop to close, which
- * is why the link is on the heap and frees itself there.
+ * does; its clean-up hook is the one place where that is certain to be seen.  Everything
+ * here looks whether that happened after each call into hiredis, and says on_gone only
+ * then, since versions differ in whether the last answers come before or after the hook.
+ * The uv_poll_t needs one more turn of the loop to close, which is why the link is on the
+ * heap and frees itself there.
  *
  * Only redis.c uses this file. */
 #ifndef COMMON_IO_REDIS_LINK_H
