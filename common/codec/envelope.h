@@ -27,6 +27,7 @@
 #define ENVELOPE_TIMEOUT_MS 600000
 #define ENVELOPE_HOLD_MS    30000
 #define ENVELOPE_ATTEMPTS   3
+#define ENVELOPE_DAY_MS     UINT64_C(86400000)
 #define ENVELOPE_NO_TIME    0 /* not_before, deadline: not given */
 
 struct envelope_pair {
@@ -65,7 +66,7 @@ struct envelope {
 	enum envelope_body body_kind;
 	struct span prefix;     /* name; len 0 = none */
 	struct span prefix_pin; /* hex digits behind '@'; len 0 = not pinned */
-	struct span route;      /* never empty after envelope_next with an upstream */
+	struct span route;      /* len 0: admission fills in upstream/model */
 	struct chain_shared shared;
 	struct span conversation;
 	struct span betas; /* sorted, no repeats, joined by commas */
@@ -116,6 +117,7 @@ struct envelope_field {
 	uint64_t max;         /* bytes, milliseconds or a count, by type */
 	const char *fallback; /* default, as text; NULL = absent */
 	const char *words;    /* ENVELOPE_TYPE_WORD: "auto|never" */
+	unsigned words_from;  /* value of the first word */
 	bool supported;
 	size_t offset; /* into struct envelope */
 };
