@@ -27,7 +27,7 @@ enum answer_kind {
 	ANSWER_COUNT,
 };
 
-/* Which of our additions a 400 names. */
+/* Which of our additions a 400 names.  Whether this request had it, the caller knows. */
 enum answer_addition {
 	ANSWER_ADDED_NONE,
 	ANSWER_ADDED_MARKER,    /* cache_control, prompt_cache_breakpoint, …_options */
@@ -53,6 +53,7 @@ struct answer_limit {
 struct answer_headers {
 	uint64_t now_ms;
 	int64_t retry_after_ms; /* retry-after-ms before retry-after; ANSWER_UNKNOWN */
+	bool retry_after_exact; /* from retry-after-ms */
 	int should_retry;       /* x-should-retry: 1, 0, or ANSWER_UNKNOWN */
 	struct answer_limit bucket[ANSWER_BUCKETS];
 	char request_id[128];

@@ -11,8 +11,8 @@
  * result into ASSEMBLE_SSE: the events as they came, nothing dropped; the caller then
  * should not force this model to stream again.
  *
- * The same type reads answers that are no stream (ASSEMBLE_PLAIN); the first bytes and
- * the content type decide.  However the bytes were cut, the result is the same. */
+ * The same type reads answers that are no stream (ASSEMBLE_PLAIN).  However the bytes
+ * were cut, the result is the same. */
 #ifndef COMMON_CODEC_ASSEMBLE_H
 #define COMMON_CODEC_ASSEMBLE_H
 
@@ -53,8 +53,8 @@ struct assemble;
 struct assemble *assemble_create(const struct assemble_options *options);
 struct assemble *assemble_destroy(struct assemble *assemble); /* answers NULL */
 
-/* ERR_LIMIT over size_max, ERR_MEMORY, ERR_MALFORMED if an event is not JSON (the raw
- * bytes are kept and assemble_finish still answers them). */
+/* ERR_LIMIT over size_max, ERR_MEMORY.  An event that is not JSON is no error: the result
+ * is then the events. */
 MUST_USE int assemble_feed(struct assemble *assemble, struct span bytes);
 
 /* True once the first real event has come: the prefix is readable and, where the dialect

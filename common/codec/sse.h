@@ -47,7 +47,8 @@ void sse_reset(struct sse *sse);
  * After a failure only sse_reset and sse_fini are allowed. */
 MUST_USE int sse_feed(struct sse *sse, struct span bytes);
 
-/* True iff nothing is waiting for its empty line. */
-bool sse_idle(const struct sse *sse);
+/* The input has ended: delivers an event whose empty line never came, as many servers
+ * leave out the last one. */
+MUST_USE int sse_flush(struct sse *sse);
 
 #endif

@@ -28,8 +28,9 @@ struct usage {
 	int64_t written_1h;
 	int64_t uncached;
 	int64_t output;
-	int64_t input; /* read + written + uncached, or the provider's own total */
-	bool seen;     /* a usage object was found at all */
+	int64_t input;  /* read + written + uncached, or the provider's own total */
+	bool seen;      /* a usage object was found at all */
+	bool inclusive; /* `input` is the provider's total, cached tokens and all */
 };
 
 void usage_init(struct usage *usage); /* all unknown */
@@ -46,8 +47,8 @@ void usage_merge_answer(struct usage *usage, const struct tape *tape);
 /* Derives what follows from the rest: call once, when no more is to come. */
 void usage_finish(struct usage *usage);
 
-/* The five words of the protocol behind `sent first`: "read written uncached output" is
- * appended as decimal or "-". */
+/* Appends "read written uncached output", each as decimal or "-": four of the words of
+ * the protocol's usage. */
 void usage_write(const struct usage *usage, struct buffer *out);
 
 #endif

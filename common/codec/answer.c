@@ -1,0 +1,265 @@
+#include "common/codec/answer.h"
+
+#include "common/codec/tape.h"
+#include "common/codec/tape_text.h"
+#include "common/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define TEXT_SHOWN 140 /* of the provider's message */
+
+/* What was found in an error body. */
+struct fault {
+	char type[64]; /* error.type, or error.code where that says more */
+	char code[64];
+	char detail[64]; /* error.details.error_code */
+	char message[TEXT_SHOWN];
+	bool found;
+	bool is_error; /* the body says that it is one */
+};
+
+static void
+copy_text(const struct tape *tape, uint32_t at, char *to, size_t size)
+{
+	struct buffer text = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	struct span raw;
+
+	to[0] = '\0';
+	if (!tape_is(tape, at, TAPE_STRING))
+		return;
+	raw = tape_raw(tape, at);
+	(void)tape_text_decode((struct span){ raw.data + 1, raw.len - 2 }, &text);
+	(void)text_escape(buffer_span(&text), to, size);
+	buffer_fini(&text);
+}
+
+/* Both vendors nest `error`; some servers answer the object itself, some only a text. */
+static void
+read_fault(struct span body, struct fault *fault)
+{
+	struct tape_error where;
+	struct tape tape;
+	uint32_t error;
+
+	*fault = (struct fault){ 0 };
+	tape_init(&tape);
+	if (tape_parse(&tape, body, &where) == 0) {
+		error = tape_find(&tape, 0, "error");
+		fault->is_error = error != TAPE_NONE && tape_type(&tape, error) != TAPE_NULL;
+		if (!tape_is(&tape, error, TAPE_OBJECT))
+			error = error == TAPE_NONE ? 0 : error;
+		copy_text(&tape, tape_find(&tape, error, "type"), fault->type,
+		          sizeof fault->type);
+		copy_text(&tape, tape_find(&tape, error, "code"), fault->code,
+		          sizeof fault->code);
+		copy_text(&tape, tape_find(&tape, error, "message"), fault->message,
+		          sizeof fault->message);
+		copy_text(&tape, tape_path(&tape, error, "details", "error_code", NULL),
+		          fault->detail, sizeof fault->detail);
+		if (tape_is(&tape, error, TAPE_STRING))
+			copy_text(&tape, error, fault->message, sizeof fault->message);
+		fault->found = fault->type[0] || fault->code[0] || fault->message[0];
+	}
+	tape_fini(&tape);
+	if (!fault->found)
+		(void)text_escape(body, fault->message, sizeof fault->message);
+}
+
+static bool
+is_word(const char *text, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(text, words[i]) == 0)
+			return true;
+	return false;
+}
+
+#define IS_WORD(text, ...)                                  \
+	is_word(text, (const char *const[]){ __VA_ARGS__ }, \
+	        sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
+
+/* The names of what we add to requests, most telling first. */
+static enum answer_addition
+named_addition(struct span body)
+{
+	static const struct {
+		const char *word;
+		enum answer_addition addition;
+	} words[] = {
+		{ "cache_control", ANSWER_ADDED_MARKER },
+		{ "prompt_cache_breakpoint", ANSWER_ADDED_MARKER },
+		{ "prompt_cache_options", ANSWER_ADDED_MARKER },
+		{ "prompt_cache_key", ANSWER_ADDED_CACHE_KEY },
+		{ "stream_options", ANSWER_ADDED_USAGE },
+		{ "include_usage", ANSWER_ADDED_USAGE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (body.len > 0 &&
+		    memmem(body.data, body.len, words[i].word, strlen(words[i].word)))
+			return words[i].addition;
+	if (body.len > 0 && memmem(body.data, body.len, "stream", 6))
+		return ANSWER_ADDED_STREAM;
+	return ANSWER_ADDED_NONE;
+}
+
+static bool
+is_spend_cap(const struct fault *fault)
+{
+	return IS_WORD(fault->detail, "enforced_spend_limit_reached") ||
+	       IS_WORD(fault->code, "insufficient_quota", "billing_hard_limit_reached",
+	               "enforced_spend_limit_reached") ||
+	       IS_WORD(fault->type, "insufficient_quota", "billing_error");
+}
+
+static bool
+is_overload(const struct fault *fault, int status)
+{
+	return status == 529 ||
+	       IS_WORD(fault->type, "overloaded_error", "unavailable_error",
+	               "server_overloaded") ||
+	       IS_WORD(fault->code, "server_overloaded", "overloaded");
+}
+
+static bool
+is_rate_limit(const struct fault *fault, int status)
+{
+	return status == 429 ||
+	       IS_WORD(fault->type, "rate_limit_error", "rate_limit_exceeded") ||
+	       IS_WORD(fault->code, "rate_limit_exceeded");
+}
+
+static bool
+is_key_refused(const struct fault *fault, int status)
+{
+	return status == 401 ||
+	       IS_WORD(fault->type, "authentication_error", "invalid_api_key") ||
+	       IS_WORD(fault->code, "invalid_api_key", "account_deactivated");
+}
+
+/* Words that say more than the status of a stream that had begun with 200. */
+static bool
+may_pass(const struct fault *fault, int status)
+{
+	if (IS_WORD(fault->type, "api_error", "timeout_error", "server_error",
+	            "conflict_error", "internal_server_error") ||
+	    IS_WORD(fault->code, "server_error"))
+		return true;
+	if (IS_WORD(fault->type, "invalid_request_error", "not_found_error",
+	            "permission_error", "request_too_large"))
+		return status == 408 || status == 409;
+	return status == 408 || status == 409 || status >= 500 || status == 0 ||
+	       status == 200;
+}
+
+static enum answer_kind
+kind_of(const struct fault *fault, int status, const struct answer_headers *headers)
+{
+	if (is_spend_cap(fault) || status == 402)
+		return ANSWER_SPEND_CAP;
+	if (is_overload(fault, status) || is_rate_limit(fault, status))
+		return ANSWER_DEFER;
+	if (is_key_refused(fault, status))
+		return ANSWER_KEY;
+	if (headers->should_retry != ANSWER_UNKNOWN)
+		return headers->should_retry ? ANSWER_RETRY : ANSWER_FATAL;
+	return may_pass(fault, status) ? ANSWER_RETRY : ANSWER_FATAL;
+}
+
+static void PRINTF(2, 3) say(struct answer *answer, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(answer->text, sizeof answer->text, format, arguments);
+	va_end(arguments);
+}
+
+static const char *
+what_now(const struct answer *answer)
+{
+	switch (answer->kind) {
+	case ANSWER_OK:
+		return "";
+	case ANSWER_RETRY:
+		return "The job is tried again.";
+	case ANSWER_DEFER:
+		return answer->overloaded ? "The provider is overloaded; the job waits."
+		                          : "A rate limit is reached; the job waits.";
+	case ANSWER_FATAL:
+		return "Sending it again would not help.";
+	case ANSWER_SPEND_CAP:
+		return "The account has reached its spending limit and is parked; raise "
+		       "the limit.";
+	case ANSWER_KEY:
+		return "The key is refused and the account is parked; check the worker's "
+		       "key.";
+	case ANSWER_BAD_MARKER:
+		return "It names a field that WarmQ added; it is sent again without.";
+	case ANSWER_COUNT:
+		break;
+	}
+	return "";
+}
+
+static void
+describe(struct answer *answer, const struct fault *fault, int status)
+{
+	const char *word = fault->type[0] ? fault->type : fault->code;
+
+	if (word[0])
+		(void)snprintf(answer->type, sizeof answer->type, "%s", word);
+	else
+		(void)snprintf(answer->type, sizeof answer->type, "http %d", status);
+	if (status == 0)
+		say(answer, "No answer: %s. %s",
+		    fault->message[0] ? fault->message : "lost", what_now(answer));
+	else
+		say(answer, "%d %s: %s %s", status, answer->type, fault->message,
+		    what_now(answer));
+}
+
+void
+answer_classify(enum dialect dialect, int status, const struct answer_headers *headers,
+                struct span body, struct answer *ret_answer)
+{
+	struct answer answer = { .after_ms = ANSWER_UNKNOWN };
+	struct fault fault;
+
+	(void)dialect; /* the words of one vendor never mean something else at another */
+	read_fault(body, &fault);
+	if (status >= 200 && status < 300 && !fault.is_error) {
+		(void)snprintf(answer.type, sizeof answer.type, "ok");
+		*ret_answer = answer;
+		return;
+	}
+	answer.kind = status == 0 ? ANSWER_RETRY : kind_of(&fault, status, headers);
+	answer.overloaded = is_overload(&fault, status);
+	if (answer.kind == ANSWER_FATAL && status == 400) {
+		answer.addition = named_addition(body);
+		if (answer.addition != ANSWER_ADDED_NONE)
+			answer.kind = ANSWER_BAD_MARKER;
+	}
+	if (answer.kind == ANSWER_RETRY || answer.kind == ANSWER_DEFER)
+		answer.after_ms = headers->retry_after_ms;
+	describe(&answer, &fault, status);
+	*ret_answer = answer;
+}
+
+const char *
+answer_kind_name(enum answer_kind kind)
+{
+	static const char *const names[ANSWER_COUNT] = {
+		[ANSWER_OK] = "ok",
+		[ANSWER_RETRY] = "retry",
+		[ANSWER_DEFER] = "defer",
+		[ANSWER_FATAL] = "fatal",
+		[ANSWER_SPEND_CAP] = "spend_cap",
+		[ANSWER_KEY] = "key",
+		[ANSWER_BAD_MARKER] = "bad_marker",
+	};
+
+	VERIFY(kind < ANSWER_COUNT);
+	return names[kind];
+}
