@@ -160,12 +160,14 @@ check_undo(struct world *world)
 	};
 	struct buffer sent = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
 	struct splice_report report;
-	json_t *undone, *normal, *wanted;
+	json_t *outgoing, *undone, *normal, *wanted;
 
 	if (splice_render(&request, &sent, &report) < 0)
 		broken(world, "cannot be rendered");
-	if (!load(buffer_span(&sent)))
+	outgoing = load(buffer_span(&sent));
+	if (!outgoing)
 		broken(world, "what goes out is not JSON");
+	json_decref(outgoing);
 	if (count_bits(report.plan.insert) > 2)
 		broken(world, "more than two markers were inserted");
 	undone = bodies_undo(buffer_span(&sent), &report, &world->traits);

@@ -119,7 +119,8 @@ START_TEST(limit_joined_output_takes_from_the_input_bucket)
 
 	ck_assert_uint_eq(starts_at(&model, 0, need), 2);
 	limit_model_finish(&model, 0, &need, 0);
-	ck_assert_uint_eq(limit_model_level(&model, 0, LIMIT_BUCKET_INPUT).remaining, 4000);
+	ck_assert_uint_eq(limit_model_level(&model, 0, LIMIT_BUCKET_INPUT).remaining,
+	                  4000);
 }
 END_TEST
 
@@ -268,7 +269,7 @@ SUITE_MAIN_WITH_DEATHS(
 		limit_reads_are_charged_where_the_provider_says_so,
 		limit_full_estimate_is_corrected_when_the_response_begins,
 		limit_output_is_reserved_by_max_tokens_in_full,
-                   limit_joined_output_takes_from_the_input_bucket,
+		limit_joined_output_takes_from_the_input_bucket,
 		limit_need_larger_than_the_bucket_starts_from_a_full_one_and_leaves_debt,
 		limit_refused_request_takes_nothing,
 		limit_refused_request_may_still_count_as_one,
