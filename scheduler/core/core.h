@@ -45,7 +45,7 @@ struct core_config {
 	uint32_t refusals_max;     /* leaders refused until bypass, 3 */
 	uint32_t pace_start;       /* 32 */
 	uint64_t pace_gap_ms;      /* shortest time between two doublings, 100 */
-	uint64_t pace_patience_ms; /* a doubling without evidence or pressure, 2 s */
+	uint64_t pace_patience_ms; /* a doubling without evidence or pressure, 10 s */
 	uint64_t pace_memory_ms;   /* how long a peak counts, 10 min */
 	uint64_t look_ms;          /* a credit that nobody took is looked after, 5 s */
 	uint64_t linger_ms;        /* a drained family keeps its rank so long, 2 s */
@@ -58,7 +58,7 @@ struct core_config {
 		.max_wait_ms = 300000, .leader_ms_max = 60000, .leader_ms_first = 30000, \
 		.lag_ms_max = 2050, .recheck_ms = 2000, .margin_ms = 10000,              \
 		.misses_max = 3, .trust_proofs = 20, .refusals_max = 3,                  \
-		.pace_start = 32, .pace_gap_ms = 100, .pace_patience_ms = 2000,          \
+		.pace_start = 32, .pace_gap_ms = 100, .pace_patience_ms = 10000,         \
 		.pace_memory_ms = 600000, .look_ms = 5000, .linger_ms = 2000,            \
 	}
 

@@ -126,6 +126,7 @@ struct event_admitted {
 	uint64_t hold_max_ms; /* smallest of its held jobs; 0 = the core's default */
 	uint64_t ttl_ms;      /* of its markers; 0 = the model's */
 	uint32_t input_tokens, output_tokens; /* estimates for one job */
+	uint32_t marks; /* RECOVERED_FAMILY: as its record has them */
 };
 
 /* A lane record as Redis holds it. */
@@ -141,7 +142,8 @@ struct event_lane {
 	uint64_t life_ms;
 	uint32_t p;
 	enum lane_ticket ticket;
-	uint64_t rank;
+	uint32_t window;
+	uint32_t rank;
 };
 
 struct event_recovered_budget {

@@ -1,0 +1,417 @@
+#include "scheduler/core/credit.h"
+
+#include "scheduler/core/gate.h"
+#include "scheduler/core/grant.h"
+#include "scheduler/core/state.h"
+
+/* A revoked credit whose holder is said to run and says nothing ends here at last: far
+ * behind the leader's own deadline, a lease and a reap. */
+#define GIVE_UP_MS 120000
+
+static uint64_t
+patience(const struct core *core, const struct family *family)
+{
+	return model_patience(core, &core->models[family->model], family->hold_max_ms);
+}
+
+/* A ticket instead of a job: ahead of its jobs' turn, or when a job's first event is
+ * not visible. */
+static bool
+wants_ticket(const struct core *core, const struct family *family)
+{
+	const struct model *model = &core->models[family->model];
+
+	if (!model->traits.calls || model->call_refused)
+		return false;
+	return family->ahead || !model->traits.streams ||
+	       (family->flags & EVENT_FAMILY_NO_STREAM);
+}
+
+/* Lanes that stop the family, as places of its chain.  Its own lane counts even if the
+ * family does not mark it, since Redis looks at it. */
+static uint32_t
+shut_places(const struct core *core, const struct family *family)
+{
+	uint32_t places = 0, own = 1u << (family->lanes_count - 1);
+
+	for (uint32_t i = 0; i < family->lanes_count; i++)
+		if ((family->gates | own) & 1u << i &&
+		    !lane_starts(core, &core->lanes[family->lanes[i]]))
+			places |= 1u << i;
+	return places;
+}
+
+/* How many starts all of the shut lanes admit; 0 also if there are none. */
+static uint32_t
+admitted(const struct core *core, const struct family *family, uint32_t places,
+         enum lane_role *ret_role)
+{
+	enum lane_role role = LANE_CANARY;
+	uint32_t count = places ? CREDIT_MAX : 0;
+
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		const struct lane *lane = &core->lanes[family->lanes[i]];
+
+		if (!(places & 1u << i))
+			continue;
+		count = MIN(count, lane_admits(core, lane));
+		if (lane->gate == LANE_CLOSED)
+			role = LANE_LEAD;
+	}
+	*ret_role = role;
+	return count;
+}
+
+static void
+count_on(struct core *core, struct family *family, uint32_t count)
+{
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		struct lane *lane = &core->lanes[family->lanes[i]];
+
+		if (!(family->credit.lanes & 1u << i))
+			continue;
+		lane->unproven += count;
+		if (lane->gate == LANE_CLOSED)
+			lane_move(core, family->lanes[i], LANE_WRITING, LANE_REASON_NONE);
+	}
+}
+
+static bool
+can_run(const struct core *core, const struct family *family)
+{
+	return core->hold && core->pools[family->pool].slots > 0 &&
+	       !pacer_is_parked(core, &core->pacers[family->budget]);
+}
+
+bool
+credit_elect(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	struct lane *leaf = &core->lanes[family_leaf(family)];
+	uint32_t places = shut_places(core, family), count;
+	enum lane_role role;
+
+	if (family->credit.out > 0 || family->waiting == 0 || leaf->flight ||
+	    !can_run(core, family))
+		return false;
+	count = admitted(core, family, places, &role);
+	if (count == 0)
+		return false;
+
+	count = MIN(count, family->waiting);
+	if (wants_ticket(core, family)) {
+		role = LANE_TICKET;
+		count = 1;
+	}
+	family->credit = (struct credit){
+		.out = count,
+		.lanes = places,
+		.role = role,
+		.g = leaf->g + 1,
+		.pending = true,
+		.elected_ms = core->now_ms,
+		.look_ms = core->now_ms + core->config.look_ms,
+		.ticket_deadline_ms = core->now_ms + patience(core, family),
+	};
+	core->counts.elections++;
+	count_on(core, family, count);
+	lane_touch(core, family_leaf(family));
+	family_weigh(core, index);
+	family_arm(core, index);
+	return true;
+}
+
+/* One credit less: its lanes may elect again. */
+static void
+conclude(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	VERIFY(credit->out > 0);
+	credit->out--;
+	credit->started = MIN(credit->started, credit->out);
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		if (!(credit->lanes & 1u << i))
+			continue;
+		VERIFY(core->lanes[family->lanes[i]].unproven > 0);
+		core->lanes[family->lanes[i]].unproven--;
+	}
+	if (credit->out == 0) {
+		/* Whatever Redis still holds of it is taken back by the next grant. */
+		if (credit->pending || credit->revoke)
+			core->lanes[family_leaf(family)].bump = true;
+		credit->pending = credit->revoke = false;
+		credit->look_ms = 0;
+	}
+	lane_touch(core, family_leaf(family));
+	family_weigh(core, index);
+	family_settle(core, index);
+	family_arm(core, index);
+	pool_plan_all(core);
+}
+
+/* Concludes all that is out, as failures. */
+static void
+fail_all(struct core *core, uint32_t index, enum lane_back why)
+{
+	struct family *family = &core->families[index];
+	uint32_t lanes = family->credit.lanes;
+
+	while (family->credit.out > 0)
+		conclude(core, index);
+	for (uint32_t i = 0; i < family->lanes_count; i++)
+		if (lanes & 1u << i)
+			gate_take_failure(core, family->lanes[i], why);
+}
+
+/* A start that the core did not elect: a credit that came back in Redis and was taken
+ * again.  It may write, so it counts. */
+static void
+adopt(struct core *core, uint32_t index, const struct event_start *start)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+	uint32_t places = shut_places(core, family);
+
+	if (places == 0 || credit->out > 0 || start->role == LANE_TICKET)
+		return;
+	*credit = (struct credit){
+		.out = 1,
+		.started = 1,
+		.lanes = places,
+		.role = start->role,
+		.g = start->g,
+		.elected_ms = core->now_ms,
+		.started_ms = core->now_ms,
+		.look_ms = core->now_ms + patience(core, family),
+	};
+	count_on(core, family, 1);
+	family_weigh(core, index);
+	family_arm(core, index);
+}
+
+void
+credit_take_start(struct core *core, uint32_t index, const struct event_start *start)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	VERIFY(start->role != LANE_PLAIN);
+	if (start->role == LANE_HOLD_LIMIT || start->role == LANE_NOW)
+		return;
+	if (credit->out == 0 || start->g != credit->g || credit->started == credit->out) {
+		adopt(core, index, start);
+		return;
+	}
+	credit->started++;
+	credit->started_ms = MIN(start->at_ms, core->now_ms);
+	credit->look_ms = core->now_ms + patience(core, family);
+	family_weigh(core, index);
+	family_arm(core, index);
+}
+
+static bool
+had_begun(struct credit *credit, uint64_t sent_ms)
+{
+	for (uint32_t i = 0; i < credit->begun_count; i++) {
+		if (credit->begun_ms[i] != sent_ms)
+			continue;
+		credit->begun_ms[i] = credit->begun_ms[--credit->begun_count];
+		return true;
+	}
+	return false;
+}
+
+bool
+credit_take_usage(struct core *core, uint32_t index, uint64_t g, enum lane_role role,
+                  uint64_t sent_ms, bool done)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	if (role != LANE_LEAD && role != LANE_CANARY && role != LANE_TICKET)
+		return false;
+	if (g != credit->g || (done && had_begun(credit, sent_ms)))
+		return false;
+	if (credit->out == 0)
+		return false;
+	if (!done && credit->begun_count < CREDIT_MAX)
+		credit->begun_ms[credit->begun_count++] = sent_ms;
+	if (credit->started_ms > 0 && sent_ms != EVENT_UNKNOWN &&
+	    sent_ms > credit->started_ms)
+		model_take_send_delay(&core->models[family->model],
+		                      sent_ms - credit->started_ms);
+	conclude(core, index);
+	return true;
+}
+
+void
+credit_take_back(struct core *core, uint32_t index, const struct event_back *back)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	if (credit->out == 0 || back->g != credit->g || back->role == LANE_HOLD_LIMIT ||
+	    back->role == LANE_NOW)
+		return;
+	if (back->why <= LANE_BACK_WORKER_DIED && !credit->revoked) {
+		/* The credit lies in the lane again, for the next one. */
+		credit->started -= MIN(credit->started, 1);
+		credit->look_ms = core->now_ms + core->config.look_ms;
+		family_weigh(core, index);
+		family_arm(core, index);
+		return;
+	}
+	credit_take_failure(core, index, back->g, back->why);
+}
+
+void
+credit_take_failure(struct core *core, uint32_t index, uint64_t g, enum lane_back why)
+{
+	struct family *family = &core->families[index];
+	uint32_t lanes = family->credit.lanes;
+
+	if (family->credit.out == 0 || g != family->credit.g)
+		return;
+	conclude(core, index);
+	for (uint32_t i = 0; i < family->lanes_count; i++)
+		if (lanes & 1u << i)
+			gate_take_failure(core, family->lanes[i], why);
+}
+
+void
+credit_take_grant(struct core *core, uint32_t index, uint32_t in_use, bool empty)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	if (credit->out == 0)
+		return;
+	if (credit->revoke) {
+		credit->revoke = false;
+		credit->revoked = true;
+		credit->revoked_ms = core->now_ms;
+		note_lane(core, COMMAND_NOTE_REVOKED, family_leaf(family),
+		          core->now_ms - credit->elected_ms, 0, 0);
+		core->counts.revoked++;
+	}
+	credit->pending = false;
+	if (credit->revoked && in_use == 0) {
+		fail_all(core, index, LANE_BACK_DROPPED);
+	} else if (empty && credit->started == 0 && credit->role != LANE_TICKET) {
+		credit->revoke = true; /* nobody is left to take it */
+		lane_touch(core, family_leaf(family));
+	}
+}
+
+/* Whether an unstarted credit should be taken back, by what a look has shown. */
+static bool
+is_lost(const struct core *core, const struct family *family, uint32_t in_use,
+        uint32_t backlog)
+{
+	const struct credit *credit = &family->credit;
+
+	if (credit->role == LANE_TICKET)
+		return core->now_ms > credit->ticket_deadline_ms;
+	/* Nobody is left to take it; or somebody may have, and the event was lost; or
+	 * it has lain there so long that another family should have it. */
+	return backlog == 0 || in_use > 0 ||
+	       core->now_ms - credit->elected_ms >= patience(core, family);
+}
+
+void
+credit_take_look(struct core *core, uint32_t index, uint32_t in_use, uint32_t backlog)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	if (credit->out == 0 || credit->pending || credit->revoke)
+		return;
+	if (credit->revoked) {
+		if (in_use == 0)
+			fail_all(core, index, LANE_BACK_DROPPED);
+	} else if (credit->started == 0 && is_lost(core, family, in_use, backlog)) {
+		credit->revoke = true;
+		lane_touch(core, family_leaf(family));
+	}
+}
+
+void
+credit_expire(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	VERIFY(credit->out > 0);
+	VERIFY(credit->look_ms <= core->now_ms);
+	credit->look_ms = core->now_ms + core->config.look_ms;
+	family_arm(core, index);
+	if (credit->revoked && core->now_ms - credit->revoked_ms >= GIVE_UP_MS) {
+		fail_all(core, index, LANE_BACK_OVERDUE);
+	} else if (credit->revoked || credit->started == 0) {
+		if (credit->revoked || can_run(core, family))
+			family_look(core, index);
+	} else if (!credit->revoke) {
+		note_lane(core, COMMAND_NOTE_LATE, family_leaf(family),
+		          core->now_ms - credit->started_ms, 0, 0);
+		credit->revoke = true;
+		lane_touch(core, family_leaf(family));
+	}
+}
+
+void
+credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
+            uint32_t unclaimed, uint32_t started)
+{
+	struct credit *credit = &core->families[index].credit;
+
+	VERIFY(core->recovering);
+	credit->role = role;
+	credit->g = g;
+	credit->found_unclaimed += unclaimed;
+	credit->found_started += started;
+}
+
+/* A leader counts while a lane of its is being written, a reader while one is checked:
+ * otherwise its first event was heard before the restart. */
+static bool
+still_counts(const struct core *core, const struct family *family, uint32_t places)
+{
+	enum lane_gate gate =
+		family->credit.role == LANE_CANARY ? LANE_CHECKING : LANE_WRITING;
+
+	for (uint32_t i = 0; i < family->lanes_count; i++)
+		if ((places & 1u << i) && core->lanes[family->lanes[i]].gate == gate)
+			return true;
+	return false;
+}
+
+void
+credit_recover(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	struct credit found = family->credit;
+	uint32_t places = shut_places(core, family), started = found.found_started;
+
+	family->credit = (struct credit){ .g = found.g };
+	if (found.found_unclaimed > 0)
+		core->lanes[family_leaf(family)].bump = true; /* unless it counts */
+	if (!still_counts(core, family, places) && found.found_unclaimed == 0)
+		started = 0;
+	if (places == 0 || found.found_unclaimed + started == 0)
+		return;
+	core->lanes[family_leaf(family)].bump = false;
+	family->credit = (struct credit){
+		.out = MIN(found.found_unclaimed + started, CREDIT_MAX),
+		.started = MIN(started, CREDIT_MAX),
+		.lanes = places,
+		.role = found.role,
+		.g = found.g,
+		.elected_ms = core->now_ms,
+		.started_ms = started > 0 ? core->now_ms : 0,
+		.look_ms = core->now_ms + patience(core, family),
+		.ticket_deadline_ms = core->now_ms + patience(core, family),
+	};
+	count_on(core, family, family->credit.out);
+}

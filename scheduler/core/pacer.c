@@ -1,0 +1,310 @@
+#include "scheduler/core/pacer.h"
+
+#include "scheduler/core/state.h"
+
+#define TRIP_MS_FIRST 1000  /* round trip to a first byte, until one was seen */
+#define BOUND_MS      2000  /* how long "the budget holds" is believed */
+#define ASK_MS        2000  /* until another start is asked for its first byte */
+#define SPEND_MS      60000 /* first park for a spend cap; doubles */
+#define SPEND_MS_MAX  1800000
+
+uint32_t
+pacer_find(const struct core *core, struct id128 id)
+{
+	return table_find(&core->pacers_by_id, id);
+}
+
+uint64_t
+pacer_limit(const struct pacer *pacer, enum event_bucket bucket)
+{
+	VERIFY(bucket < EVENT_BUCKET_COUNT);
+	return pacer->configured[bucket] > 0 ? pacer->configured[bucket]
+	                                     : pacer->learned[bucket];
+}
+
+static uint32_t
+pace_max(const struct pacer *pacer)
+{
+	return pacer->pace_max > 0 ? MIN(pacer->pace_max, PACER_PACE_MAX)
+	                           : PACER_PACE_MAX;
+}
+
+bool
+pacer_is_parked(const struct core *core, const struct pacer *pacer)
+{
+	return core->now_ms < pacer->parked_ms;
+}
+
+bool
+pacer_is_rising(const struct core *core, const struct pacer *pacer)
+{
+	return pacer->load > pacer->pace && pacer->pace < pace_max(pacer) &&
+	       !pacer_is_parked(core, pacer);
+}
+
+static void
+set_pace(struct core *core, struct pacer *pacer, uint32_t pace)
+{
+	VERIFY(pace > 0);
+	if (pace == pacer->pace)
+		return;
+	note_id(core, COMMAND_NOTE_PACE, pacer->id, pacer->pace, pace);
+	pacer->pace = pace;
+	pacer->step_ms = core->now_ms;
+	pacer->dirty = true;
+}
+
+void
+pacer_configure(struct core *core, const struct event_budget *budget)
+{
+	uint32_t index = pacer_find(core, budget->id);
+	struct pacer *pacer;
+
+	if (index == LIST_NONE) {
+		index = core->pacers_count;
+		if (table_put(&core->pacers_by_id, budget->id, index) < 0)
+			return; /* its families run unheld */
+		core->pacers_count++;
+		core->pacers[index] = (struct pacer){
+			.id = budget->id,
+			.pace = core->config.pace_start,
+			.trip_ms = TRIP_MS_FIRST,
+			.peak_ms = core->now_ms,
+			.step_ms = core->now_ms,
+		};
+	}
+	pacer = &core->pacers[index];
+	memcpy(pacer->configured, budget->limits, sizeof pacer->configured);
+	pacer->pace_max = budget->pace_max;
+	pacer->pace = MIN(pacer->pace, pace_max(pacer));
+	pacer->dirty = true;
+	pacer_arm(core, index);
+}
+
+/* The pace found in Redis was reached on evidence: it need not be earned again. */
+void
+pacer_recover(struct core *core, const struct event_recovered_budget *budget)
+{
+	uint32_t index = pacer_find(core, budget->id);
+	struct pacer *pacer;
+
+	if (index == LIST_NONE)
+		return;
+	pacer = &core->pacers[index];
+	if (budget->pace > 0)
+		pacer->pace = MIN(budget->pace, pace_max(pacer));
+	pacer->peak = MIN(budget->in_flight, PACER_PACE_MAX);
+	pacer->parked_ms = budget->parked_until_ms;
+	memcpy(pacer->learned, budget->limits, sizeof pacer->learned);
+	pacer_arm(core, index);
+}
+
+static void
+take_limits(struct core *core, struct pacer *pacer,
+            const uint64_t limits[EVENT_BUCKET_COUNT])
+{
+	for (uint32_t i = 0; i < EVENT_BUCKET_COUNT; i++) {
+		if (limits[i] == 0 || limits[i] == EVENT_UNKNOWN ||
+		    limits[i] == pacer->learned[i])
+			continue;
+		pacer->learned[i] = limits[i];
+		if (pacer->configured[i] > 0)
+			continue;
+		note_id(core, COMMAND_NOTE_LIMIT, pacer->id, i, limits[i]);
+		pacer->dirty = true;
+	}
+}
+
+/* Requests sent before saw another pace, or did not need it. */
+static uint64_t
+since(const struct pacer *pacer)
+{
+	return MAX(pacer->step_ms, pacer->rising_ms);
+}
+
+static void
+step_up(struct core *core, struct pacer *pacer)
+{
+	VERIFY(pacer->pace > 0);
+	set_pace(core, pacer, MIN(2 * pacer->pace, pace_max(pacer)));
+}
+
+void
+pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms, uint64_t first_ms,
+                const uint64_t limits[EVENT_BUCKET_COUNT])
+{
+	struct pacer *pacer = &core->pacers[index];
+
+	take_limits(core, pacer, limits);
+	if (sent_ms == 0)
+		return;
+	if (first_ms > 0)
+		pacer->trip_ms = (pacer->trip_ms * 7 + (first_ms - sent_ms)) / 8;
+	if (sent_ms > pacer->parked_ms)
+		pacer->spends = 0;
+	if (sent_ms >= since(pacer) && pacer_is_rising(core, pacer) &&
+	    core->now_ms - pacer->step_ms >= core->config.pace_gap_ms)
+		step_up(core, pacer);
+	pacer_arm(core, index);
+}
+
+void
+pacer_take_asked(struct core *core, uint32_t index)
+{
+	core->pacers[index].asked_ms = core->now_ms;
+	pacer_arm(core, index);
+}
+
+static void
+park(struct core *core, struct pacer *pacer, uint64_t until_ms,
+     enum event_pressure_kind what)
+{
+	if (until_ms <= pacer->parked_ms || until_ms <= core->now_ms)
+		return;
+	pacer->parked_ms = until_ms;
+	if (what != EVENT_PRESSURE_SPEND)
+		note_id(core, COMMAND_NOTE_PARKED, pacer->id, until_ms, what);
+}
+
+static void
+halve(struct core *core, struct pacer *pacer)
+{
+	uint64_t gap_ms = MAX(pacer->trip_ms, core->config.pace_gap_ms);
+
+	if (pacer->halved_ms > 0 && core->now_ms - pacer->halved_ms < gap_ms)
+		return;
+	pacer->halved_ms = core->now_ms;
+	/* Bytes of requests sent before now are no evidence against the pressure. */
+	pacer->step_ms = core->now_ms;
+	set_pace(core, pacer, MAX(1, pacer->pace / 2));
+}
+
+/* Nothing works until somebody pays: ask less and less often. */
+static void
+park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
+{
+	uint64_t wait_ms = MIN(SPEND_MS << MIN(pacer->spends, 10), SPEND_MS_MAX);
+
+	if (pacer_is_parked(core, pacer) && pacer->spends > 0)
+		return; /* one of those that were in flight */
+	pacer->spends++;
+	park(core, pacer, MAX(until_ms, core->now_ms + wait_ms), EVENT_PRESSURE_SPEND);
+	note_id(core, COMMAND_NOTE_SPEND, pacer->id, pacer->parked_ms, pacer->spends);
+	pacer->dirty = pacer->park_dirty = true;
+}
+
+void
+pacer_take_pressure(struct core *core, const struct event_pressure *pressure)
+{
+	uint32_t index = pacer_find(core, pressure->budget);
+	struct pacer *pacer;
+
+	if (index == LIST_NONE)
+		return;
+	pacer = &core->pacers[index];
+	switch (pressure->what) {
+	case EVENT_PRESSURE_BUSY:
+	case EVENT_PRESSURE_OVER:
+		halve(core, pacer);
+		park(core, pacer, pressure->until_ms, pressure->what);
+		break;
+	case EVENT_PRESSURE_ERROR:
+		park(core, pacer, pressure->until_ms, pressure->what);
+		break;
+	case EVENT_PRESSURE_SPEND:
+		park_for_money(core, pacer, pressure->until_ms);
+		break;
+	}
+	pacer_arm(core, index);
+}
+
+void
+pacer_take_status(struct core *core, const struct event_paced *paced)
+{
+	uint32_t index = pacer_find(core, paced->budget);
+
+	if (index == LIST_NONE || !core->pacers[index].flight)
+		return;
+	core->pacers[index].flight = false;
+	if (paced->status != EVENT_STATUS_DONE)
+		core->pacers[index].dirty = core->pacers[index].park_dirty = true;
+}
+
+void
+pacer_take_bound(struct core *core, uint32_t index)
+{
+	core->pacers[index].bound_ms = core->now_ms;
+}
+
+bool
+pacer_is_bound(const struct core *core, const struct pacer *pacer)
+{
+	return pacer->bound_ms > 0 && core->now_ms - pacer->bound_ms < BOUND_MS;
+}
+
+void
+pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after)
+{
+	struct pacer *pacer = &core->pacers[index];
+	bool was_rising = pacer_is_rising(core, pacer);
+
+	VERIFY(pacer->load >= before);
+	pacer->load = pacer->load - before + after;
+	pacer->peak = MAX(pacer->peak, MIN(pacer->load, pacer->pace));
+	if (was_rising == pacer_is_rising(core, pacer))
+		return;
+	if (!was_rising) {
+		pacer->rising_ms = core->now_ms;
+		pacer->dirty = true; /* asks the next start for its first byte */
+	}
+	pacer_arm(core, index);
+}
+
+void
+pacer_arm(struct core *core, uint32_t index)
+{
+	const struct pacer *pacer = &core->pacers[index];
+	uint64_t due_ms = pacer->peak_ms + core->config.pace_memory_ms;
+
+	if (pacer_is_parked(core, pacer))
+		due_ms = MIN(due_ms, pacer->parked_ms);
+	else if (pacer_is_rising(core, pacer))
+		due_ms = MIN(due_ms, MIN(since(pacer) + core->config.pace_patience_ms,
+		                         MAX(since(pacer), pacer->asked_ms) + ASK_MS));
+	if (pacer->bound_ms > 0 && pacer_is_bound(core, pacer))
+		due_ms = MIN(due_ms, pacer->bound_ms + BOUND_MS);
+	state_arm(core, state_pacer_timer(core, index), due_ms);
+}
+
+/* What was reached longer ago than the memory is no reason to start so high again. */
+static void
+forget_peak(struct core *core, struct pacer *pacer)
+{
+	uint32_t start = MIN(core->config.pace_start, pace_max(pacer));
+
+	pacer->peak_before = pacer->peak;
+	pacer->peak = MIN(pacer->load, pacer->pace);
+	pacer->peak_ms = core->now_ms;
+	start = MAX(start, MAX(pacer->peak, pacer->peak_before));
+	if (pacer->pace > start)
+		set_pace(core, pacer, start);
+}
+
+void
+pacer_expire(struct core *core, uint32_t index)
+{
+	struct pacer *pacer = &core->pacers[index];
+
+	if (core->now_ms - pacer->peak_ms >= core->config.pace_memory_ms)
+		forget_peak(core, pacer);
+	if (pacer_is_rising(core, pacer)) {
+		if (core->now_ms - since(pacer) >= core->config.pace_patience_ms)
+			step_up(core, pacer);
+		if (core->now_ms >= MAX(since(pacer), pacer->asked_ms) + ASK_MS) {
+			pacer->asked_ms = core->now_ms;
+			pacer->dirty = true;
+		}
+	}
+	pool_plan_all(core);
+	pacer_arm(core, index);
+}

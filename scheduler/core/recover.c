@@ -1,0 +1,157 @@
+#include "scheduler/core/recover.h"
+
+#include "scheduler/core/credit.h"
+#include "scheduler/core/family.h"
+#include "scheduler/core/state.h"
+
+void
+recover_family(struct core *core, const struct event_admitted *admitted)
+{
+	uint32_t last = admitted->chain.count - 1, index;
+
+	family_admit(core, admitted);
+	index = family_find(core, admitted->chain.nodes[last].id);
+	if (index == FAMILY_NONE)
+		return;
+	core->families[index].marks = admitted->marks;
+	core->families[index].marks_before = admitted->marks;
+}
+
+static bool
+is_learned(enum lane_reason reason)
+{
+	return reason == LANE_REASON_UNCACHEABLE || reason == LANE_REASON_REFUSED ||
+	       reason == LANE_REASON_UNKNOWN_USAGE;
+}
+
+/* Brings a lane that gates to the state in which Redis has it. */
+static void
+restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
+{
+	struct lane *lane = &core->lanes[index];
+
+	VERIFY(lane->gate == LANE_CLOSED);
+	switch (event->gate) {
+	case LANE_WRITING:
+		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
+		break;
+	case LANE_CHECKING:
+		lane->first_ms = lane->ready_ms = core->now_ms;
+		lane->until_ms = lane_warm_until(core, lane, core->now_ms);
+		lane_move(core, index, LANE_CHECKING, LANE_REASON_NONE);
+		break;
+	case LANE_OPEN:
+		if (event->until_ms <= core->now_ms)
+			break;
+		lane->until_ms = event->until_ms;
+		lane_move(core, index, LANE_OPEN, LANE_REASON_NONE);
+		break;
+	case LANE_BYPASS:
+		if (is_learned(event->reason))
+			lane_move(core, index, LANE_BYPASS, event->reason);
+		break;
+	case LANE_LEAKY:
+		lane_move(core, index, LANE_OPEN, LANE_REASON_NONE);
+		lane_move(core, index, LANE_LEAKY, LANE_REASON_NEVER_READ);
+		break;
+	case LANE_CLOSED:
+	case LANE_GATE_COUNT:
+		break;
+	}
+}
+
+void
+recover_lane(struct core *core, const struct event_lane *event)
+{
+	uint32_t index = lane_find(core, event->lane);
+	struct family *family = NULL;
+	struct lane *lane;
+
+	if (index == LANE_NONE)
+		return;
+	lane = &core->lanes[index];
+	if (lane->family != FAMILY_NONE)
+		family = &core->families[lane->family];
+	lane->g = event->g;
+	lane->p = event->p;
+	lane->granted = (struct lane_record){
+		.gate = event->gate,
+		.reason = event->reason,
+		.window = event->window,
+		.rank = event->rank,
+		.p = event->p,
+		.marks = family ? family->marks : 0,
+		.until_ms = event->until_ms,
+		.life_ms = event->life_ms,
+	};
+	if (lane->gate == LANE_CLOSED)
+		restore_gate(core, index, event);
+	if (!family)
+		return;
+	family->running = event->in_use;
+	family->rank = MIN(event->rank, POOL_RANK_LAST);
+	family->marks_g = event->g;
+	if (event->credits > 0)
+		credit_find(core, lane->family, event->role, event->g, event->credits, 0);
+	if (event->ticket == LANE_TICKET_WANTED)
+		credit_find(core, lane->family, LANE_TICKET, event->g, 1, 0);
+}
+
+void
+recover_lease(struct core *core, const struct event_start *lease)
+{
+	uint32_t index = lane_find(core, lease->lane);
+
+	if (index == LANE_NONE || core->lanes[index].family == FAMILY_NONE ||
+	    core->lanes[index].g != lease->g)
+		return;
+	if (lease->role == LANE_LEAD || lease->role == LANE_CANARY ||
+	    lease->role == LANE_TICKET)
+		credit_find(core, core->lanes[index].family, lease->role, lease->g, 0, 1);
+}
+
+/* Writings whose writer is gone begin anew. */
+static void
+close_orphans(struct core *core)
+{
+	for (uint32_t i = 0; i < core->config.lanes_max; i++)
+		if (core->lanes[i].below.count > 0 &&
+		    core->lanes[i].gate == LANE_WRITING && core->lanes[i].unproven == 0)
+			lane_move(core, i, LANE_CLOSED, LANE_REASON_NONE);
+}
+
+static void
+settle(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+
+	if (family->waiting == 0 && family->credit.out == 0)
+		family->rank = POOL_RANK_LAST;
+	else if (family->rank < POOL_RANK_LAST && family->rank >= core->rank_next)
+		core->rank_next = family->rank + 1;
+	family_settle(core, index);
+	if (family->waiting > 0)
+		family_look(core, index);
+}
+
+void
+recover_end(struct core *core)
+{
+	VERIFY(core->recovering);
+	for (uint32_t i = 0; i < core->config.families_max; i++)
+		if (core->families[i].lanes_count > 0)
+			credit_recover(core, i);
+	close_orphans(core);
+	core->recovering = false;
+	for (uint32_t i = 0; i < core->config.families_max; i++)
+		if (core->families[i].lanes_count > 0)
+			settle(core, i);
+	for (uint32_t i = 0; i < core->config.lanes_max; i++)
+		if (core->lanes[i].below.count > 0)
+			lane_touch(core, i);
+	for (uint32_t i = 0; i < core->pacers_count; i++) {
+		core->pacers[i].dirty = true;
+		pacer_arm(core, i);
+	}
+	pool_plan_all(core);
+}
