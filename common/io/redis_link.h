@@ -10,7 +10,7 @@
  * The uv_poll_t needs one more turn of the loop to close, which is why the link is on the
  * heap and frees itself there.
  *
- * Only redis.c uses this file. */
+ * Only redis.c and redis_listen.c use this file. */
 #ifndef COMMON_IO_REDIS_LINK_H
 #define COMMON_IO_REDIS_LINK_H
 
