@@ -59,7 +59,7 @@ START_TEST(agent_greets_with_hello_and_claims_into_all_slots)
 
 	rig_init(&rig, &config);
 	rig_connect(&rig);
-	EXPECT_CALLS("hello w p 4 * 30000 -\n");
+	EXPECT_CALLS("hello w p 4 * 30000 - 600000\n");
 	EXPECT_COMMANDS("session\n");
 	rig_answer(&rig, "[OK 501000 1]");
 	EXPECT_CALLS("claim 1 1 0 1 2 3\n");
@@ -75,16 +75,16 @@ START_TEST(agent_names_its_predecessor_until_a_greeting_is_answered)
 	config.replaces = 0xabc;
 	rig_init(&rig, &config);
 	rig_connect(&rig);
-	EXPECT_CALLS("hello w p 1 * 30000 0000000000000abc\n");
+	EXPECT_CALLS("hello w p 1 * 30000 0000000000000abc 600000\n");
 	rig_lose(&rig);
 	rig_connect(&rig);
 	EXPECT_CALLS("attach 30000\n");
 	rig_answer(&rig, "[GONE]");
-	EXPECT_CALLS("hello w p 1 * 30000 0000000000000abc\n");
+	EXPECT_CALLS("hello w p 1 * 30000 0000000000000abc 600000\n");
 	rig_answer(&rig, "[OK 501000 1]");
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[GONE]");
-	EXPECT_CALLS("hello w p 1 * 30000 -\n");
+	EXPECT_CALLS("hello w p 1 * 30000 - 600000\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -104,7 +104,7 @@ START_TEST(agent_waits_before_it_greets_a_redis_without_functions_again)
 	rig_pass(&rig, 1);
 	EXPECT_CALLS("attach 30000\n");
 	rig_answer(&rig, "[GONE]");
-	EXPECT_CALLS("hello w p 1 * 30000 -\n");
+	EXPECT_CALLS("hello w p 1 * 30000 - 600000\n");
 	rig_fini(&rig);
 }
 END_TEST

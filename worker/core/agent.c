@@ -17,6 +17,7 @@ agent_config_default(void)
 		.budgets = SPAN("*"),
 		.slots = 1,
 		.kept_max = 4096,
+		.job_ms = 600000,
 		.lease_ms = 30000,
 		.beat_ms = 10000,
 		.margin_ms = 5000,

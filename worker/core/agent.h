@@ -60,6 +60,7 @@ struct agent_config {
 	uint32_t kept_max;  /* settled results kept for a rollback; 0: none */
 	uint64_t replaces;  /* nonce of the predecessor; 0: none */
 	uint64_t seed;      /* of nonces and jitter; must differ between processes */
+	uint64_t job_ms;    /* the longest time-out of a job */
 	uint64_t lease_ms;  /* 30,000: the session ends so long after its last beat */
 	uint64_t beat_ms;   /* 10,000 */
 	uint64_t margin_ms; /* 5,000: the leaders stop so long before the lease ends */

@@ -60,6 +60,7 @@ send_greeting(struct agent *agent, struct call_list *calls)
 		.budgets = config->budgets,
 		.lease_ms = config->lease_ms,
 		.replaces = agent->replaces,
+		.job_ms = config->job_ms,
 	};
 	protocol_call_hello(calls, flight->tag, config->ns, &hello);
 }
