@@ -1,0 +1,376 @@
+#include "worker/http.h"
+
+#include "worker/http_poll.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+
+#define HANDLES_KEPT_MAX 512
+
+struct http_exchange {
+	struct http *http;
+	CURL *easy;
+	struct http_handlers handlers;
+	void *data;
+	int status;
+	bool was_sent;
+	bool was_stopped; /* by on_body */
+	uint64_t bytes;
+	char error[CURL_ERROR_SIZE];
+	struct http_exchange *previous, *next; /* of those under way */
+};
+
+struct http {
+	uv_loop_t *loop;
+	struct http_options options;
+	CURLM *multi;
+	struct http_poll *poll;
+	uv_timer_t timer;
+	struct http_exchange *first;
+	CURL *kept[HANDLES_KEPT_MAX]; /* easy handles for reuse */
+	uint32_t kept_count;
+	bool in_curl; /* inside one of curl's callbacks */
+	uint32_t closing;
+	void (*closed_fn)(void *data);
+	void *closed_data;
+};
+
+static enum http_end
+end_of(const struct http_exchange *exchange, CURLcode code)
+{
+	if (code == CURLE_OK)
+		return HTTP_ANSWERED;
+	if (exchange->was_stopped)
+		return HTTP_STOPPED;
+	if (!exchange->was_sent)
+		return HTTP_UNREACHED;
+	return code == CURLE_OPERATION_TIMEDOUT ? HTTP_TIMED_OUT : HTTP_BROKEN;
+}
+
+static void
+link_in(struct http *http, struct http_exchange *exchange)
+{
+	exchange->next = http->first;
+	if (http->first)
+		http->first->previous = exchange;
+	http->first = exchange;
+}
+
+/* Takes it out of curl and gives its handle back. */
+static void
+let_go(struct http_exchange *exchange)
+{
+	struct http *http = exchange->http;
+
+	if (exchange->previous)
+		exchange->previous->next = exchange->next;
+	else
+		http->first = exchange->next;
+	if (exchange->next)
+		exchange->next->previous = exchange->previous;
+	(void)curl_multi_remove_handle(http->multi, exchange->easy);
+	if (http->kept_count < HANDLES_KEPT_MAX)
+		http->kept[http->kept_count++] = exchange->easy;
+	else
+		curl_easy_cleanup(exchange->easy);
+	exchange->easy = NULL;
+}
+
+static void
+end_exchange(struct http_exchange *exchange, CURLcode code)
+{
+	struct http_outcome outcome = {
+		.end = end_of(exchange, code),
+		.status = exchange->status,
+		.bytes = exchange->bytes,
+		.text = "",
+	};
+
+	if (code != CURLE_OK)
+		outcome.text =
+			exchange->error[0] ? exchange->error : curl_easy_strerror(code);
+	let_go(exchange);
+	exchange->handlers.on_done(&outcome, exchange->data);
+	free(exchange);
+}
+
+static void
+read_ends(struct http *http)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
+		char *exchange = NULL;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
+		                        &exchange);
+		end_exchange((struct http_exchange *)(void *)exchange,
+		             message->data.result);
+	}
+}
+
+static void
+act(struct http *http, curl_socket_t fd, int events)
+{
+	int running;
+
+	http->in_curl = true;
+	(void)curl_multi_socket_action(http->multi, fd, events, &running);
+	http->in_curl = false;
+	read_ends(http);
+}
+
+static void
+on_event(curl_socket_t fd, int events, void *data)
+{
+	act(data, fd, events);
+}
+
+static void
+on_timer(uv_timer_t *timer)
+{
+	act(timer->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int
+on_timeout(CURLM *multi, long timeout_ms, void *data)
+{
+	struct http *http = data;
+
+	(void)multi;
+	if (timeout_ms < 0)
+		(void)uv_timer_stop(&http->timer);
+	else
+		(void)uv_timer_start(&http->timer, on_timer, (uint64_t)timeout_ms, 0);
+	return 0;
+}
+
+static int
+on_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
+{
+	struct http *http = data;
+
+	(void)easy;
+	(void)socket_data;
+	http_poll_want(http->poll, fd, what);
+	return 0;
+}
+
+static int
+on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
+{
+	struct http_exchange *exchange = data;
+
+	(void)ip;
+	(void)local_ip;
+	(void)port;
+	(void)local_port;
+	if (!exchange->was_sent) {
+		exchange->was_sent = true;
+		exchange->handlers.on_sent(exchange->data);
+	}
+	return CURL_PREREQFUNC_OK;
+}
+
+static struct span
+trim(struct span text)
+{
+	while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
+		text.data++;
+		text.len--;
+	}
+	while (text.len > 0 &&
+	       (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r' ||
+	        text.data[text.len - 1] == ' '))
+		text.len--;
+	return text;
+}
+
+static size_t
+on_header(char *bytes, size_t size, size_t count, void *data)
+{
+	struct http_exchange *exchange = data;
+	struct span line = { bytes, size * count };
+	const char *colon;
+	size_t name_len;
+
+	if (line.len > 5 && memcmp(line.data, "HTTP/", 5) == 0) {
+		long status = 0;
+
+		(void)curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+		exchange->status = (int)status;
+		if (status >= 200) /* 100 Continue is no answer */
+			exchange->handlers.on_status(exchange->status, exchange->data);
+		return line.len;
+	}
+	colon = memchr(line.data, ':', line.len);
+	if (!colon)
+		return line.len;
+	name_len = (size_t)(colon - line.data);
+	exchange->handlers.on_header(
+		trim((struct span){ line.data, name_len }),
+		trim((struct span){ colon + 1, line.len - name_len - 1 }),
+		exchange->data);
+	return line.len;
+}
+
+static size_t
+on_body(char *bytes, size_t size, size_t count, void *data)
+{
+	struct http_exchange *exchange = data;
+	struct span span = { bytes, size * count };
+
+	exchange->bytes += span.len;
+	if (exchange->handlers.on_body(span, exchange->data))
+		return span.len;
+	exchange->was_stopped = true;
+	return span.len + 1; /* anything but the length ends the transfer */
+}
+
+int
+http_create(uv_loop_t *loop, const struct http_options *options, struct http **ret_http)
+{
+	struct http *http = calloc(1, sizeof *http);
+	int err;
+
+	if (!http)
+		return ERR_MEMORY;
+	http->loop = loop;
+	http->options = *options;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
+		free(http);
+		return ERR_IO;
+	}
+	err = http_poll_create(loop, on_event, http, &http->poll);
+	if (err < 0) {
+		free(http);
+		return err;
+	}
+	http->multi = curl_multi_init();
+	if (!http->multi) {
+		http_poll_destroy(http->poll, NULL, NULL);
+		free(http);
+		return ERR_MEMORY;
+	}
+	(void)uv_timer_init(loop, &http->timer);
+	http->timer.data = http;
+	(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+	(void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+	(void)curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+	(void)curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+	(void)curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
+	                        options->connections_max);
+	*ret_http = http;
+	return 0;
+}
+
+/* The address of the exchange is in curl's hands from here on. */
+static void
+set_options(struct http_exchange *exchange, const struct http_request *request)
+{
+	struct http *http = exchange->http;
+	CURL *easy = exchange->easy;
+
+	curl_easy_reset(easy);
+	(void)curl_easy_setopt(easy, CURLOPT_PRIVATE, exchange);
+	(void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->error);
+	(void)curl_easy_setopt(easy, CURLOPT_URL, request->url);
+	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	(void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+	(void)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
+	(void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+	                       (curl_off_t)request->body.len);
+	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.data);
+	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+	                       (long)http->options.connect_timeout_ms);
+	(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+	(void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	(void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
+	(void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
+	(void)curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_prerequest);
+	(void)curl_easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
+	(void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, http_poll_open);
+	(void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http->poll);
+	(void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, http_poll_close);
+	(void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http->poll);
+}
+
+int
+http_post(struct http *http, const struct http_request *request,
+          const struct http_handlers *handlers, void *data,
+          struct http_exchange **ret_exchange)
+{
+	struct http_exchange *exchange = calloc(1, sizeof *exchange);
+
+	if (!exchange)
+		return ERR_MEMORY;
+	exchange->http = http;
+	exchange->handlers = *handlers;
+	exchange->data = data;
+	exchange->easy =
+		http->kept_count > 0 ? http->kept[--http->kept_count] : curl_easy_init();
+	if (!exchange->easy) {
+		free(exchange);
+		return ERR_MEMORY;
+	}
+	set_options(exchange, request);
+	link_in(http, exchange);
+	if (curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
+		let_go(exchange);
+		free(exchange);
+		return ERR_IO;
+	}
+	*ret_exchange = exchange;
+	return 0;
+}
+
+void
+http_cancel(struct http_exchange *exchange)
+{
+	VERIFY(!exchange->http->in_curl);
+	let_go(exchange);
+	free(exchange);
+}
+
+static void
+part_closed(void *data)
+{
+	struct http *http = data;
+
+	if (--http->closing > 0)
+		return;
+	if (http->closed_fn)
+		http->closed_fn(http->closed_data);
+	free(http);
+}
+
+static void
+on_timer_closed(uv_handle_t *handle)
+{
+	part_closed(handle->data);
+}
+
+void
+http_destroy(struct http *http, void (*fn)(void *data), void *data)
+{
+	http->closed_fn = fn;
+	http->closed_data = data;
+	while (http->first)
+		http_cancel(http->first);
+	for (uint32_t i = 0; i < http->kept_count; i++)
+		curl_easy_cleanup(http->kept[i]);
+	(void)curl_multi_cleanup(http->multi);
+	http->closing = 2;
+	uv_close((uv_handle_t *)&http->timer, on_timer_closed);
+	http_poll_destroy(http->poll, part_closed, http);
+	curl_global_cleanup();
+}

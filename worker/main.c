@@ -1,0 +1,277 @@
+/* main.c - warmq-worker: claims jobs and runs them. */
+#include "common/io/config.h"
+#include "common/io/log.h"
+#include "common/options.h"
+#include "common/text.h"
+#include "worker/core/agent.h"
+#include "worker/run_handler.h"
+#include "worker/run_http.h"
+#include "worker/run_null.h"
+#include "worker/shell.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LEASE_MS_MIN 600 /* shorter ones are lost to a busy moment */
+
+struct args {
+	const char *config, *redis, *pool, *label, *executor, *state_dir, *log_level;
+	uint64_t slots, drain_ms, lease_ms;
+	bool log_json, help, version, print_config;
+};
+
+static const struct option_spec specs[] = {
+	{ "config", OPTION_TEXT, offsetof(struct args, config), NULL, "FILE",
+	  "configuration; without it $WARMQ_CONFIG, ./warmq.yaml, "
+	  "/etc/warmq/warmq.yaml" },
+	{ "redis", OPTION_TEXT, offsetof(struct args, redis), NULL, "URL",
+	  "where Redis is; without it $WARMQ_REDIS, then the configuration" },
+	{ "pool", OPTION_TEXT, offsetof(struct args, pool), NULL, "NAME",
+	  "the pool whose jobs to run; overrides worker.pool" },
+	{ "slots", OPTION_UNSIGNED, offsetof(struct args, slots), NULL, "N",
+	  "how many jobs run at once; overrides worker.slots", .max = AGENT_SLOTS_MAX },
+	{ "label", OPTION_TEXT, offsetof(struct args, label), NULL, "NAME",
+	  "what lists and logs call this worker; without it the host's name" },
+	{ "executor", OPTION_TEXT, offsetof(struct args, executor), NULL, "KIND",
+	  "http, handler, or null (does nothing); without it handler if one is "
+	  "configured, "
+	  "else http" },
+	{ "state-dir", OPTION_TEXT, offsetof(struct args, state_dir), NULL, "DIR",
+	  "where paid results wait that Redis does not take; overrides state_dir" },
+	{ "drain", OPTION_DURATION, offsetof(struct args, drain_ms), NULL, "TIME",
+	  "how long running jobs may go on after SIGTERM; overrides worker.drain" },
+	{ "lease", OPTION_DURATION, offsetof(struct args, lease_ms), "30s", "TIME",
+	  "how long Redis waits for a silent worker", .hidden = true },
+	{ "log-level", OPTION_TEXT, offsetof(struct args, log_level), "info", "LEVEL",
+	  "debug, info, warning or error" },
+	{ "log-json", OPTION_FLAG, offsetof(struct args, log_json), NULL, NULL,
+	  "write the log as JSON" },
+	{ "print-config", OPTION_FLAG, offsetof(struct args, print_config), NULL, NULL,
+	  "print the whole effective configuration and exit" },
+	{ "version", OPTION_FLAG, offsetof(struct args, version), NULL, NULL,
+	  "print the version and exit" },
+	{ "help", OPTION_FLAG, offsetof(struct args, help), NULL, NULL,
+	  "print this and exit" },
+};
+static const struct options_table table = { specs, ARRAY_SIZE(specs) };
+
+static const struct executor *const executors[] = {
+	&run_http_executor,
+	&run_handler_executor,
+	&run_null_executor,
+};
+
+static void
+print_help(void)
+{
+	struct buffer text = BUFFER_INIT(65536);
+
+	options_help(table, &text);
+	(void)printf(
+		"usage: warmq-worker [options]\n\n"
+		"Claims jobs of one pool and runs them: requests to the upstreams of "
+		"the\n"
+		"configuration, or a program of yours. Keys are read from the variables\n"
+		"and files that the configuration names (upstreams.<name>.key_env,\n"
+		"key_file), and are never written anywhere.\n\n"
+		"%s\n"
+		"SIGTERM and SIGINT: take nothing new, let running jobs end, give the\n"
+		"rest back. A second one: give back at once.\n\n"
+		"Exit status: 0 stopped in order, 1 failed, 2 wrong command line or\n"
+		"configuration, 3 a key is missing.\n",
+		buffer_text(&text));
+	buffer_fini(&text);
+}
+
+/* No core file, no debugger of another process: keys are in this memory. */
+static void
+harden(void)
+{
+	struct rlimit none = { 0, 0 };
+
+	(void)setrlimit(RLIMIT_CORE, &none);
+#if !defined(__SANITIZE_ADDRESS__)
+	(void)prctl(PR_SET_DUMPABLE, 0); /* the leak checker needs to look */
+#endif
+}
+
+static int
+complain(const char *text)
+{
+	(void)fprintf(stderr, "warmq-worker: %s\n", text);
+	return SHELL_EXIT_USAGE;
+}
+
+static int
+load_config(const struct args *args, struct config *config)
+{
+	const char *path = config_find(args->config);
+	const char *redis = args->redis ? args->redis : getenv("WARMQ_REDIS");
+	struct config_error error;
+	int err = 0;
+
+	if (path)
+		err = config_load(config, path, &error);
+	if (err == 0 && redis)
+		err = config_set(config, "redis", span_from(redis), &error);
+	if (err == 0 && args->pool)
+		err = config_set(config, "worker.pool", span_from(args->pool), &error);
+	if (err == 0 && args->state_dir)
+		err = config_set(config, "state_dir", span_from(args->state_dir), &error);
+	if (err == 0)
+		err = config_finish(config, &error);
+	return err < 0 ? complain(error.message) : 0;
+}
+
+static const struct executor *
+find_executor(const struct args *args, const struct config *config)
+{
+	const char *name = args->executor;
+
+	if (!name)
+		name = config->worker.handler_count > 0 ? "handler" : "http";
+	for (size_t i = 0; i < ARRAY_SIZE(executors); i++) {
+		if (strcmp(executors[i]->name, name) == 0)
+			return executors[i];
+	}
+	return NULL;
+}
+
+/* A state directory that was not chosen may lie elsewhere if the default is closed to
+ * us: people try things out without being root. */
+static const char *
+choose_state_dir(const struct config *config, char ret_path[PATH_MAX])
+{
+	const char *home = getenv("XDG_STATE_HOME");
+	const char *fallback = "";
+
+	if (strcmp(config->state_dir, "/var/lib/warmq") != 0 ||
+	    access("/var/lib/warmq", W_OK) == 0 || geteuid() == 0)
+		return config->state_dir;
+	if (!home) {
+		home = getenv("HOME");
+		fallback = "/.local/state";
+	}
+	if (!home)
+		return config->state_dir;
+	(void)snprintf(ret_path, PATH_MAX, "%s%s/warmq", home, fallback);
+	return ret_path;
+}
+
+static const char *
+choose_label(const struct args *args, char ret_label[HOST_NAME_MAX + 1])
+{
+	if (args->label)
+		return args->label;
+	if (gethostname(ret_label, HOST_NAME_MAX + 1) < 0)
+		return "worker";
+	ret_label[HOST_NAME_MAX] = '\0';
+	return text_is_name(span_from(ret_label)) ? ret_label : "worker";
+}
+
+static int
+run(const struct args *args, const struct config *config)
+{
+	const struct executor *executor = find_executor(args, config);
+	char state_dir[PATH_MAX], label[HOST_NAME_MAX + 1], why[UPSTREAM_ERROR_SIZE];
+	struct upstream_list upstreams;
+	struct shell_options options = {
+		.config = config,
+		.executor = executor,
+		.upstreams = &upstreams,
+		.pool = config->worker.pool,
+		.label = choose_label(args, label),
+		.slots = (uint32_t)(args->slots ? args->slots : config->worker.slots),
+		.lease_ms = args->lease_ms,
+		.drain_ms = args->drain_ms ? args->drain_ms : config->worker.drain_ms,
+		.state_dir = choose_state_dir(config, state_dir),
+	};
+	enum shell_exit status;
+
+	if (!executor)
+		return complain("--executor is one of http, handler, null.");
+	if (options.lease_ms < LEASE_MS_MIN)
+		return complain("--lease must be at least 600ms.");
+	if (!text_is_name(span_from(options.label)))
+		return complain(
+			"--label may have letters, digits, '.', '_' and '-' only.");
+	if (executor == &run_handler_executor && config->worker.handler_count == 0)
+		return complain("--executor handler needs worker.handler in the "
+		                "configuration: the command line of your program.");
+	if (executor == &run_http_executor && config->upstreams_count == 0)
+		return complain("The configuration has no upstreams. Name one with "
+		                "upstreams.<name>.url, or run with --executor null.");
+	if (redis_url_parse(span_from(config->redis), &options.url, why) < 0)
+		return complain(why);
+	if (options.slots == 0 || options.slots > AGENT_SLOTS_MAX)
+		return complain("worker.slots must be from 1 to 4096.");
+
+	harden();
+	if (upstream_open(config, executor->needs_keys, &upstreams, why) < 0) {
+		(void)complain(why);
+		return SHELL_EXIT_KEYS;
+	}
+	status = shell_run(&options);
+	upstream_close(&upstreams);
+	return status;
+}
+
+static int
+print_config(const struct config *config)
+{
+	struct buffer text = BUFFER_INIT(1 << 20);
+
+	if (config_print(config, &text) < 0)
+		return SHELL_EXIT_FAILED;
+	(void)fputs(buffer_text(&text), stdout);
+	buffer_fini(&text);
+	return SHELL_EXIT_OK;
+}
+
+static int
+configure_and_run(const struct args *args)
+{
+	struct config *config = config_create();
+	int status;
+
+	if (!config)
+		return complain("out of memory");
+	status = load_config(args, config);
+	if (status == 0)
+		status = args->print_config ? print_config(config) : run(args, config);
+	(void)config_destroy(config);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options_error error;
+	struct log_options log = { .program = "worker" };
+	struct args args;
+	int positional;
+
+	if (options_parse(table, argc, argv, &args, &positional, &error) < 0)
+		return complain(error.text);
+	if (args.help) {
+		print_help();
+		return SHELL_EXIT_OK;
+	}
+	if (args.version) {
+		(void)printf("warmq-worker %s\n", WARMQ_VERSION);
+		return SHELL_EXIT_OK;
+	}
+	if (positional > 0)
+		return complain("takes options only; see --help.");
+	if (log_level_parse(span_from(args.log_level), &log.level) < 0)
+		return complain("--log-level is one of debug, info, warning, error.");
+	log.json = args.log_json;
+	log_init(&log);
+	return configure_and_run(&args);
+}

@@ -1,0 +1,627 @@
+#include "worker/shell.h"
+
+#include "common/io/log.h"
+#include "common/io/redis.h"
+#include "common/io/redis_listen.h"
+#include "worker/core/agent.h"
+#include "worker/lag.h"
+#include "worker/spool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define COMMANDS_MAX   256
+#define CALLS_MAX      64
+#define ARGS_MAX       (AGENT_CALL_ARGS * 8)
+#define BYTES_MAX      (REPORT_SIZE_MAX + 8 * AGENT_CALL_BYTES)
+#define TAGS_MAX       256
+#define STEPS_MAX      64 /* of one turn; the rest waits for the next one */
+#define JOB_MS_MIN     3600000
+#define RECONNECT_MS   100
+#define RECONNECT_MAX  2000
+#define PIPELINE_EXTRA 1024
+
+struct shell {
+	const struct shell_options *options;
+	uv_loop_t loop;
+	struct agent *agent;
+	void *memory;
+	struct call_list calls;
+	struct span *words;
+	struct agent_command commands[COMMANDS_MAX];
+	struct agent_output output;
+
+	struct redis *redis;
+	struct redis_listen *wake;
+	char pool[CONFIG_NAME_SIZE];
+	struct store *store;
+	struct spool *spool;
+	struct run_context context;
+	struct run *runs; /* by slot */
+	struct run *ended_first, *ended_last;
+
+	uint64_t tags[TAGS_MAX]; /* of calls sent and not answered, a ring */
+	uint32_t tags_first, tags_count;
+	uint32_t reconnects;
+	bool is_down_told;
+
+	uv_prepare_t prepare;
+	uv_check_t check;
+	uv_timer_t timer;
+	uv_signal_t signals[2];
+	struct lag lag;
+	bool was_stopped; /* by a first signal */
+	bool is_finished; /* the agent said so */
+	bool is_closing;
+};
+
+static uint64_t
+now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
+static uint64_t
+context_now_ms(void *data)
+{
+	(void)data;
+	return now_ms();
+}
+
+/* ---- what runs report ------------------------------------------------------------ */
+
+static void
+on_run_sent(struct run *run, void *data)
+{
+	struct shell *shell = data;
+	uint32_t deliveries = run->load ? run->load->deliveries : 0;
+
+	agent_sent(shell->agent, now_ms(), run->slot, run->q, deliveries);
+}
+
+static void
+on_run_began(struct run *run, const struct protocol_usage *usage, void *data)
+{
+	struct shell *shell = data;
+
+	agent_began(shell->agent, now_ms(), run->slot, run->q, usage);
+}
+
+/* May come from within a command of the agent: it is told on the shell's own turn. */
+static void
+on_run_ended(struct run *run, void *data)
+{
+	struct shell *shell = data;
+
+	run->next = NULL;
+	if (shell->ended_last)
+		shell->ended_last->next = run;
+	else
+		shell->ended_first = run;
+	shell->ended_last = run;
+}
+
+static void
+tell_ends(struct shell *shell)
+{
+	struct run *run = shell->ended_first;
+
+	shell->ended_first = NULL;
+	shell->ended_last = NULL;
+	while (run) {
+		struct run *next = run->next;
+
+		agent_ended(shell->agent, now_ms(), run->slot, run->q, &run->outcome);
+		run_finish(run);
+		run = next;
+	}
+}
+
+/* ---- what the agent says --------------------------------------------------------- */
+
+static void
+drop_report(struct shell *shell, uint64_t handle)
+{
+	struct report *report = report_of(handle);
+
+	if (report->is_spooled)
+		spool_remove(shell->spool, report);
+	(void)report_destroy(report);
+}
+
+static void
+spool_report(struct shell *shell, uint64_t handle)
+{
+	struct report *report = report_of(handle);
+
+	report->is_spooled = true;
+	spool_write(shell->spool, report);
+}
+
+static void
+log_note(struct shell *shell, const struct agent_command *command)
+{
+	uint64_t number = command->number;
+
+	switch (command->note) {
+	case AGENT_NOTE_SESSION:
+		log_info("attached to Redis", LOG_TEXT("pool", shell->pool),
+		         LOG_NUMBER("slots", shell->options->slots));
+		return;
+	case AGENT_NOTE_GONE:
+		log_warning("Redis no longer knows this session; a new one begins");
+		return;
+	case AGENT_NOTE_FENCED:
+		log_warning("no beat reached Redis for too long; leaders are stopped",
+		            LOG_NUMBER("silent_ms", number));
+		return;
+	case AGENT_NOTE_ORPHAN:
+		log_warning("the lease of a running job is gone; its result is offered "
+		            "when it comes",
+		            LOG_NUMBER("slot", number));
+		return;
+	case AGENT_NOTE_UNKNOWN:
+		log_info("a lease that nobody here knows is given back",
+		         LOG_NUMBER("slot", number));
+		return;
+	case AGENT_NOTE_RESENT:
+		log_warning("Redis forgot a result; it is sent again",
+		            LOG_NUMBER("slot", number));
+		return;
+	case AGENT_NOTE_REFUSED:
+		log_info("a late result was not wanted any more",
+		         LOG_SPAN("job", command->text));
+		return;
+	case AGENT_NOTE_ACCEPTED:
+		log_info("a late result was accepted", LOG_SPAN("job", command->text));
+		return;
+	case AGENT_NOTE_ENDED:
+		log_info("a running job was ended from outside",
+		         LOG_NUMBER("slot", number));
+		return;
+	case AGENT_NOTE_SLOW:
+		log_warning("a leader was too slow and was stopped",
+		            LOG_NUMBER("slot", number));
+		return;
+	case AGENT_NOTE_MISSING:
+		log_warning("Redis cannot serve yet; waiting for the scheduler",
+		            LOG_SPAN("answer", command->text));
+		return;
+	case AGENT_NOTE_ERROR:
+		log_error("Redis answered what was not expected",
+		          LOG_SPAN("answer", command->text));
+		return;
+	case AGENT_NOTE_TIMEOUT:
+		log_warning("Redis did not answer; the connection is made anew",
+		            LOG_NUMBER("waited_ms", number));
+		return;
+	case AGENT_NOTE_COUNT:
+		break;
+	}
+}
+
+static void
+obey(struct shell *shell, const struct agent_command *command)
+{
+	switch (command->kind) {
+	case AGENT_START:
+		run_start(&shell->runs[command->slot], &shell->context, command->job);
+		return;
+	case AGENT_ABORT:
+		if (shell->runs[command->slot].q == command->q)
+			run_stop(&shell->runs[command->slot]);
+		return;
+	case AGENT_SPOOL:
+		spool_report(shell, command->handle);
+		return;
+	case AGENT_DROP:
+		drop_report(shell, command->handle);
+		return;
+	case AGENT_SESSION:
+		spool_note_session(shell->spool, command->number);
+		return;
+	case AGENT_CLOSE:
+		redis_drop(shell->redis, "no answer in time");
+		return;
+	case AGENT_NOTE:
+		log_note(shell, command);
+		return;
+	case AGENT_FINISHED:
+		shell->is_finished = true;
+		return;
+	}
+}
+
+static void
+on_answer(struct redis *redis, const struct reply *reply, int error, void *data)
+{
+	struct shell *shell = data;
+	uint64_t tag = shell->tags[shell->tags_first];
+
+	(void)redis;
+	VERIFY(shell->tags_count > 0);
+	shell->tags_first = (shell->tags_first + 1) % TAGS_MAX;
+	shell->tags_count--;
+	if (error < 0)
+		return; /* on_down follows, and tells of all at once */
+	agent_answer(shell->agent, now_ms(), tag, reply);
+	lag_mark(&shell->lag, "answers of Redis");
+}
+
+static void
+send_call(struct shell *shell, const struct call *call)
+{
+	VERIFY(call->arg_count <= ARGS_MAX);
+	for (uint32_t i = 0; i < call->arg_count; i++)
+		shell->words[i] = call_arg(&shell->calls, call, i);
+	/* Not ready means that on_down is on its way; then the agent learns it there. */
+	if (redis_command(shell->redis, shell->words, call->arg_count, on_answer, shell) <
+	    0)
+		return;
+	VERIFY(shell->tags_count < TAGS_MAX);
+	shell->tags[(shell->tags_first + shell->tags_count++) % TAGS_MAX] = call->tag;
+}
+
+static void
+feed_late(struct shell *shell)
+{
+	struct report *report;
+
+	while (agent_late_room(shell->agent) &&
+	       (report = spool_next(shell->spool, &shell->context.reports)) != NULL) {
+		struct agent_late late = {
+			.handle = report_handle(report),
+			.id = { report->id, report->id_len },
+			.reply = span_from(report->reply),
+			.result_ttl_ms = report->result_ttl_ms,
+			.result = buffer_span(&report->result),
+		};
+
+		agent_late(shell->agent, now_ms(), &late);
+	}
+}
+
+static void
+step(struct shell *shell)
+{
+	agent_step(shell->agent, now_ms(), &shell->output);
+	for (uint32_t i = 0; i < shell->output.commands_count; i++)
+		obey(shell, &shell->commands[i]);
+	for (uint32_t i = 0; i < shell->calls.call_count; i++)
+		send_call(shell, &shell->calls.calls[i]);
+}
+
+static void close_all(struct shell *shell);
+
+static void
+on_timer(uv_timer_t *timer)
+{
+	(void)timer; /* waking the loop is all it is for */
+}
+
+static void
+turn(struct shell *shell)
+{
+	uint64_t deadline_ms;
+	int steps = 0;
+
+	do {
+		tell_ends(shell);
+		feed_late(shell);
+		step(shell);
+		deadline_ms = agent_deadline(shell->agent);
+	} while ((deadline_ms <= now_ms() || shell->ended_first) && ++steps < STEPS_MAX);
+
+	if (shell->is_finished && !spool_is_busy(shell->spool)) {
+		close_all(shell);
+		return;
+	}
+	uv_update_time(&shell->loop);
+	if (deadline_ms == AGENT_DEADLINE_NONE)
+		(void)uv_timer_stop(&shell->timer);
+	else
+		(void)uv_timer_start(&shell->timer, on_timer,
+		                     deadline_ms > now_ms() ? deadline_ms - now_ms() : 0,
+		                     0);
+}
+
+/* Right before the loop waits: everything that happened in this turn is known. */
+static void
+on_prepare(uv_prepare_t *prepare)
+{
+	struct shell *shell = prepare->data;
+
+	lag_mark(&shell->lag, "the agent's turn");
+	turn(shell);
+	lag_mark(&shell->lag, NULL);
+}
+
+static void
+on_check(uv_check_t *check)
+{
+	struct shell *shell = check->data;
+
+	lag_mark(&shell->lag, "timers");
+}
+
+/* ---- Redis ----------------------------------------------------------------------- */
+
+static void
+on_ready(struct redis *redis, void *data)
+{
+	struct shell *shell = data;
+
+	(void)redis;
+	if (shell->is_down_told)
+		log_info("connected to Redis again");
+	shell->is_down_told = false;
+	shell->reconnects = 0;
+	agent_connected(shell->agent, now_ms());
+}
+
+static uint64_t
+on_down(struct redis *redis, int error, const char *message, void *data)
+{
+	struct shell *shell = data;
+	uint64_t wait_ms = RECONNECT_MS << MIN(shell->reconnects, 5);
+	char address[REDIS_URL_TEXT_SIZE];
+
+	(void)redis;
+	(void)error;
+	if (shell->is_closing)
+		return REDIS_STAY_DOWN;
+	redis_url_print(&shell->options->url, address);
+	if (!shell->is_down_told)
+		log_warning("no connection to Redis; trying again",
+		            LOG_TEXT("address", address), LOG_TEXT("cause", message));
+	shell->is_down_told = true;
+	shell->reconnects++;
+	agent_lost(shell->agent, now_ms());
+	return MIN(wait_ms, RECONNECT_MAX);
+}
+
+static void
+on_wake(struct span message, void *data)
+{
+	struct shell *shell = data;
+
+	if (span_equals(message, span_from(shell->pool)))
+		agent_wake(shell->agent, now_ms());
+}
+
+/* ---- beginning and end ----------------------------------------------------------- */
+
+static void
+on_signal(uv_signal_t *handle, int number)
+{
+	struct shell *shell = handle->data;
+
+	(void)number;
+	if (shell->was_stopped) {
+		log_warning("stopping at once; running jobs are given back");
+		agent_stop(shell->agent, now_ms(), 0);
+		return;
+	}
+	shell->was_stopped = true;
+	log_info("stopping: no new jobs, running ones may end",
+	         LOG_NUMBER("drain_ms", shell->options->drain_ms));
+	agent_stop(shell->agent, now_ms(), shell->options->drain_ms);
+}
+
+static bool
+open_agent(struct shell *shell, uint64_t replaces)
+{
+	const struct shell_options *options = shell->options;
+	struct agent_config config = agent_config_default();
+
+	config.ns = span_from(options->config->namespace);
+	config.label = span_from(options->label);
+	config.pool = span_from(options->pool);
+	config.slots = options->slots;
+	config.replaces = replaces;
+	config.lease_ms = options->lease_ms;
+	config.beat_ms = options->lease_ms / 3;
+	config.margin_ms = options->lease_ms / 6;
+	config.job_ms = MAX(options->config->worker.timeout_ms, JOB_MS_MIN);
+	if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed)
+		return false;
+	shell->memory = malloc(agent_size(&config));
+	if (!shell->memory)
+		return false;
+	shell->agent = agent_init(shell->memory, agent_size(&config), now_ms(), &config);
+	return true;
+}
+
+static bool
+open_memory(struct shell *shell)
+{
+	shell->calls = (struct call_list){
+		.calls = calloc(CALLS_MAX, sizeof *shell->calls.calls),
+		.args = calloc(ARGS_MAX, sizeof *shell->calls.args),
+		.bytes = malloc(BYTES_MAX),
+		.call_max = CALLS_MAX,
+		.arg_max = ARGS_MAX,
+		.byte_max = BYTES_MAX,
+	};
+	shell->output = (struct agent_output){
+		.calls = &shell->calls,
+		.commands = shell->commands,
+		.commands_max = COMMANDS_MAX,
+	};
+	shell->words = calloc(ARGS_MAX, sizeof *shell->words);
+	shell->runs = calloc(shell->options->slots, sizeof *shell->runs);
+	return shell->calls.calls && shell->calls.args && shell->calls.bytes &&
+	       shell->words && shell->runs;
+}
+
+static bool
+open_redis(struct shell *shell)
+{
+	const struct shell_options *options = shell->options;
+	struct redis_options redis = {
+		.url = options->url,
+		.handlers = { on_ready, on_down },
+		.data = shell,
+		.client_name = "warmq-worker",
+		.pipeline_max = options->slots * 8 + PIPELINE_EXTRA,
+	};
+	struct span ns = span_from(options->config->namespace);
+	char channel[CONFIG_NAME_SIZE + 8];
+
+	if (redis_create(&shell->loop, &redis, &shell->redis) < 0)
+		return false;
+	redis_connect(shell->redis);
+	if (store_create(shell->redis, ns, &shell->store) < 0)
+		return false;
+	(void)snprintf(channel, sizeof channel, "%s:wake", options->config->namespace);
+	return redis_listen_create(&shell->loop, &options->url, span_from(channel),
+	                           on_wake, shell, &shell->wake) == 0;
+}
+
+static bool
+open_context(struct shell *shell)
+{
+	const struct config *config = shell->options->config;
+	struct http_options http = {
+		.connect_timeout_ms = config->worker.connect_timeout_ms,
+		.connections_max = (long)shell->options->slots + 16,
+	};
+
+	shell->context = (struct run_context){
+		.loop = &shell->loop,
+		.config = config,
+		.executor = shell->options->executor,
+		.store = shell->store,
+		.upstreams = shell->options->upstreams,
+		.now_ms = context_now_ms,
+		.on_sent = on_run_sent,
+		.on_began = on_run_began,
+		.on_ended = on_run_ended,
+		.data = shell,
+	};
+	chain_init(&shell->context.chain);
+	return http_create(&shell->loop, &http, &shell->context.http) == 0;
+}
+
+static void
+open_handles(struct shell *shell)
+{
+	static const int numbers[] = { SIGTERM, SIGINT };
+
+	(void)uv_prepare_init(&shell->loop, &shell->prepare);
+	(void)uv_check_init(&shell->loop, &shell->check);
+	(void)uv_timer_init(&shell->loop, &shell->timer);
+	shell->prepare.data = shell;
+	shell->check.data = shell;
+	shell->timer.data = shell;
+	(void)uv_prepare_start(&shell->prepare, on_prepare);
+	(void)uv_check_start(&shell->check, on_check);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		(void)uv_signal_init(&shell->loop, &shell->signals[i]);
+		shell->signals[i].data = shell;
+		(void)uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
+	}
+}
+
+static void
+close_runs(struct shell *shell)
+{
+	tell_ends(shell);
+	for (uint32_t i = 0; i < shell->options->slots; i++) {
+		struct run *run = &shell->runs[i];
+
+		if (run->state == RUN_FREE)
+			continue;
+		run_stop(run);
+		run_finish(run);
+	}
+}
+
+static void
+close_all(struct shell *shell)
+{
+	if (shell->is_closing)
+		return;
+	shell->is_closing = true;
+	close_runs(shell);
+	http_destroy(shell->context.http, NULL, NULL);
+	redis_listen_destroy(shell->wake);
+	redis_destroy(shell->redis, NULL, NULL);
+	uv_close((uv_handle_t *)&shell->prepare, NULL);
+	uv_close((uv_handle_t *)&shell->check, NULL);
+	uv_close((uv_handle_t *)&shell->timer, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(shell->signals); i++)
+		uv_close((uv_handle_t *)&shell->signals[i], NULL);
+}
+
+static void
+free_all(struct shell *shell)
+{
+	shell->store = store_destroy(shell->store);
+	shell->spool = spool_destroy(shell->spool);
+	chain_fini(&shell->context.chain);
+	report_list_fini(&shell->context.reports);
+	free(shell->memory);
+	free(shell->calls.calls);
+	free(shell->calls.args);
+	free(shell->calls.bytes);
+	free(shell->words);
+	free(shell->runs);
+	free(shell);
+}
+
+static void
+log_farewell(const struct shell *shell)
+{
+	struct agent_stats stats;
+
+	agent_stats(shell->agent, &stats);
+	log_info("stopped", LOG_NUMBER("claimed", stats.claimed),
+	         LOG_NUMBER("settled", stats.settled), LOG_NUMBER("failed", stats.failed),
+	         LOG_NUMBER("given_back", stats.released),
+	         LOG_NUMBER("longest_hold_up_ms", shell->lag.worst_ns / 1000000),
+	         LOG_TEXT("of", shell->lag.worst_what));
+}
+
+static bool
+open_all(struct shell *shell, uint64_t replaces)
+{
+	return open_memory(shell) && open_agent(shell, replaces) && open_redis(shell) &&
+	       open_context(shell);
+}
+
+enum shell_exit
+shell_run(const struct shell_options *options)
+{
+	struct shell *shell = calloc(1, sizeof *shell);
+	char why[SPOOL_ERROR_SIZE] = "out of memory";
+	uint64_t replaces = 0;
+
+	if (!shell || uv_loop_init(&shell->loop) < 0) {
+		log_error("cannot start", LOG_TEXT("cause", "out of memory"));
+		free(shell);
+		return SHELL_EXIT_FAILED;
+	}
+	shell->options = options;
+	(void)snprintf(shell->pool, sizeof shell->pool, "%s", options->pool);
+	if (spool_create(&shell->loop, options->state_dir, &shell->spool, &replaces,
+	                 why) < 0) {
+		log_error("cannot start", LOG_TEXT("cause", why));
+		free(shell);
+		return SHELL_EXIT_FAILED;
+	}
+	/* What is open already goes with the process. */
+	if (!open_all(shell, replaces)) {
+		log_error("cannot start", LOG_TEXT("cause", "out of memory or handles"));
+		return SHELL_EXIT_FAILED;
+	}
+	open_handles(shell);
+	(void)uv_run(&shell->loop, UV_RUN_DEFAULT);
+	log_farewell(shell);
+	VERIFY(uv_loop_close(&shell->loop) == 0);
+	free_all(shell);
+	return SHELL_EXIT_OK;
+}

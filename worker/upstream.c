@@ -1,0 +1,316 @@
+#include "worker/upstream.h"
+
+#include "common/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define KEY_SIZE_MAX 4096
+
+static enum dialect
+dialect_of(enum config_dialect dialect)
+{
+	switch (dialect) {
+	case CONFIG_DIALECT_ANTHROPIC:
+		return DIALECT_ANTHROPIC;
+	case CONFIG_DIALECT_OPENAI_CHAT:
+		return DIALECT_OPENAI_CHAT;
+	case CONFIG_DIALECT_RAW:
+	case CONFIG_DIALECT_COUNT:
+		break;
+	}
+	return DIALECT_RAW;
+}
+
+static bool
+needs_key(const struct config_upstream *config)
+{
+	return config->auth != CONFIG_AUTH_NONE;
+}
+
+static const char *
+add_line(char *texts, size_t size, size_t *used, const char *name, const char *value)
+{
+	char *line = texts + *used;
+	int len = snprintf(line, size - *used, "%s: %s", name, value);
+
+	VERIFY(len > 0);
+	VERIFY((size_t)len < size - *used);
+	*used += (size_t)len + 1;
+	return line;
+}
+
+/* Copies the variable, then wipes it where the kernel shows it to other processes. */
+static bool
+take_from_environment(const char *name, char ret_key[KEY_SIZE_MAX])
+{
+	char *value = getenv(name);
+	size_t len = value ? strlen(value) : 0;
+
+	if (len == 0 || len >= KEY_SIZE_MAX)
+		return false;
+	memcpy(ret_key, value, len + 1);
+	return true;
+}
+
+static bool
+take_from_file(const char *path, char ret_key[KEY_SIZE_MAX])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return false;
+	len = read(fd, ret_key, KEY_SIZE_MAX - 1);
+	(void)close(fd);
+	if (len <= 0)
+		return false;
+	ret_key[len] = '\0';
+	ret_key[strcspn(ret_key, "\r\n")] = '\0';
+	return ret_key[0] != '\0';
+}
+
+/* A key with a line break would be two headers. */
+static bool
+is_sound(const char *key)
+{
+	for (; *key; key++) {
+		if ((unsigned char)*key <= ' ' || (unsigned char)*key >= 127)
+			return false;
+	}
+	return true;
+}
+
+static int
+take_key(const struct config_upstream *config, char ret_key[KEY_SIZE_MAX],
+         char reterr[UPSTREAM_ERROR_SIZE])
+{
+	bool found = false;
+
+	if (config->key_env[0])
+		found = take_from_environment(config->key_env, ret_key);
+	if (!found && config->key_file[0])
+		found = take_from_file(config->key_file, ret_key);
+	if (found && is_sound(ret_key))
+		return 0;
+	if (found)
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "The key of upstream %s contains blanks or bytes that no "
+		               "key has. Check %s.",
+		               config->name,
+		               config->key_env[0] ? config->key_env : config->key_file);
+	else if (config->key_env[0])
+		(void)snprintf(
+			reterr, UPSTREAM_ERROR_SIZE,
+			"Upstream %s needs a key: set the environment variable %s.",
+			config->name, config->key_env);
+	else if (config->key_file[0])
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "Upstream %s needs a key: cannot read one from %s (%s).",
+		               config->name, config->key_file, strerror(errno));
+	else
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "Upstream %s needs a key: name its variable with "
+		               "upstreams.%s.key_env, or set auth to none.",
+		               config->name, config->name);
+	return ERR_NOT_FOUND;
+}
+
+static void
+add_key(struct upstream_list *list, struct upstream *upstream, const char *key)
+{
+	static const char *const names[] = {
+		[CONFIG_AUTH_X_API_KEY] = "x-api-key",
+		[CONFIG_AUTH_BEARER] = "authorization",
+		[CONFIG_AUTH_API_KEY] = "api-key",
+	};
+	enum config_auth auth = upstream->config->auth;
+	char value[KEY_SIZE_MAX + 8];
+
+	(void)snprintf(value, sizeof value, "%s%s",
+	               auth == CONFIG_AUTH_BEARER ? "Bearer " : "", key);
+	upstream->lines[upstream->lines_count++] =
+		add_line(list->secrets, list->secrets_size, &list->secrets_used,
+	                 names[auth], value);
+	explicit_bzero(value, sizeof value);
+}
+
+static bool
+has_header(const struct config_upstream *config, const char *name)
+{
+	for (size_t i = 0; i < config->headers_count; i++) {
+		if (strcasecmp(config->headers[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+add_text(struct upstream_list *list, struct upstream *upstream, const char *name,
+         const char *value)
+{
+	if (has_header(upstream->config, name))
+		return; /* the configuration's own wins */
+	upstream->lines[upstream->lines_count++] =
+		add_line(list->texts, list->texts_size, &list->texts_used, name, value);
+}
+
+static void
+add_lines(struct upstream_list *list, struct upstream *upstream)
+{
+	const struct config_upstream *config = upstream->config;
+
+	add_text(list, upstream, "content-type", "application/json");
+	add_text(list, upstream, "user-agent", "warmq");
+	if (upstream->dialect == DIALECT_ANTHROPIC)
+		add_text(list, upstream, "anthropic-version", "2023-06-01");
+	/* curl would ask for leave before it sends a large body, and wait a second. */
+	upstream->lines[upstream->lines_count++] = "expect:";
+	for (size_t i = 0; i < config->headers_count; i++)
+		upstream->lines[upstream->lines_count++] =
+			add_line(list->texts, list->texts_size, &list->texts_used,
+		                 config->headers[i].name, config->headers[i].value);
+}
+
+static int
+open_upstream(struct upstream_list *list, struct upstream *upstream, bool needs_keys,
+              char reterr[UPSTREAM_ERROR_SIZE])
+{
+	const struct config_upstream *config = upstream->config;
+	char key[KEY_SIZE_MAX];
+	int err;
+
+	upstream->dialect = dialect_of(config->dialect);
+	(void)snprintf(upstream->url, sizeof upstream->url, "%s%s%s%s", config->url,
+	               config->path, config->query[0] ? "?" : "", config->query);
+	add_lines(list, upstream);
+	if (!needs_keys || !needs_key(config))
+		return 0;
+	err = take_key(config, key, reterr);
+	if (err == 0)
+		add_key(list, upstream, key);
+	explicit_bzero(key, sizeof key);
+	return err;
+}
+
+/* Anonymous pages of their own: locked where the limits allow it, never in a dump. */
+static char *
+map_secrets(size_t size)
+{
+	char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		return NULL;
+	(void)mlock(pages, size);
+	(void)madvise(pages, size, MADV_DONTDUMP);
+	(void)madvise(pages, size, MADV_DONTFORK);
+	return pages;
+}
+
+static void
+forget_variables(const struct config *config)
+{
+	for (size_t i = 0; i < config->upstreams_count; i++) {
+		const char *name = config->upstreams[i].key_env;
+		char *value = name[0] ? getenv(name) : NULL;
+
+		if (!value)
+			continue;
+		explicit_bzero(value, strlen(value));
+		(void)unsetenv(name);
+	}
+}
+
+int
+upstream_open(const struct config *config, bool needs_keys,
+              struct upstream_list *ret_list, char reterr[UPSTREAM_ERROR_SIZE])
+{
+	size_t count = config->upstreams_count;
+	struct upstream_list list = { .config = config, .count = count };
+	int err = 0;
+
+	list.upstreams = calloc(count + 1, sizeof *list.upstreams);
+	list.texts_size = (count + 1) * UPSTREAM_HEADERS_MAX *
+	                  (CONFIG_NAME_SIZE + CONFIG_HEADER_SIZE + 4);
+	list.texts = malloc(list.texts_size);
+	list.secrets_size = (count + 1) * (KEY_SIZE_MAX + 64);
+	list.secrets = map_secrets(list.secrets_size);
+	if (!list.upstreams || !list.texts || !list.secrets) {
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE, "Out of memory.");
+		err = ERR_MEMORY;
+	}
+	for (size_t i = 0; err == 0 && i < count; i++) {
+		list.upstreams[i].config = &config->upstreams[i];
+		err = open_upstream(&list, &list.upstreams[i], needs_keys, reterr);
+	}
+	forget_variables(config);
+	if (err < 0) {
+		upstream_close(&list);
+		return err;
+	}
+	*ret_list = list;
+	return 0;
+}
+
+void
+upstream_close(struct upstream_list *list)
+{
+	if (list->secrets) {
+		explicit_bzero(list->secrets, list->secrets_size);
+		(void)munmap(list->secrets, list->secrets_size);
+	}
+	free(list->texts);
+	free(list->upstreams);
+	*list = (struct upstream_list){ 0 };
+}
+
+const struct upstream *
+upstream_find(const struct upstream_list *list, struct span name)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (span_equals(span_from(list->upstreams[i].config->name), name))
+			return &list->upstreams[i];
+	}
+	return NULL;
+}
+
+struct dialect_traits
+upstream_traits(const struct upstream_list *list, const struct upstream *upstream,
+                struct span model_name)
+{
+	struct dialect_traits traits = *dialect_traits(upstream->dialect);
+	const struct config_upstream *config = upstream->config;
+	const struct config_model *model = config_model_find(list->config, model_name);
+
+	if (config->stream == CONFIG_SWITCH_NEVER)
+		traits.stream = false;
+	if (upstream->dialect == DIALECT_OPENAI_CHAT) {
+		traits.markers = MARKER_NONE;
+		if (model->breakpoint && config->markers == CONFIG_SWITCH_AUTO) {
+			traits.markers = MARKER_BREAKPOINT;
+			traits.cache_mode = true;
+		}
+		traits.cache_key = model->cache_key;
+	}
+	if (config->markers == CONFIG_SWITCH_NEVER)
+		traits.markers = MARKER_NONE;
+	if (config->ttl_ms > 300000 && upstream->dialect == DIALECT_ANTHROPIC)
+		traits.ttl = TTL_1H;
+	traits.tokens_min = (uint32_t)MIN(model->minimum_tokens, UINT32_MAX);
+	return traits;
+}
+
+bool
+upstream_allows_beta(const struct upstream *upstream, struct span beta)
+{
+	for (size_t i = 0; i < upstream->config->betas_count; i++) {
+		if (span_equals(span_from(upstream->config->betas[i]), beta))
+			return true;
+	}
+	return false;
+}
