@@ -1,0 +1,109 @@
+#include "cli/cli.h"
+
+#include "common/buffer.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static volatile sig_atomic_t interrupted;
+
+int
+cli_fail(enum cli_exit code, const char *format, ...)
+{
+	va_list args;
+
+	fputs("warmq: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+void
+cli_print_json(json_t *value)
+{
+	char *text =
+		json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
+
+	VERIFY(text);
+	puts(text);
+	free(text);
+	json_decref(value);
+}
+
+void
+cli_print_escaped(struct span text)
+{
+	struct buffer out = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+
+	buffer_append_escaped(&out, text);
+	fputs(buffer_text(&out), stdout);
+	buffer_fini(&out);
+}
+
+const char *
+cli_grouped(uint64_t value, char ret_text[32])
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+	char *to = ret_text;
+
+	for (int i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return ret_text;
+}
+
+const char *
+cli_duration(uint64_t ms, char ret_text[32])
+{
+	if (ms < 1000)
+		snprintf(ret_text, 32, "%llu ms", (unsigned long long)ms);
+	else if (ms < 120000)
+		snprintf(ret_text, 32, "%llu.%llu s", (unsigned long long)(ms / 1000),
+		         (unsigned long long)(ms % 1000 / 100));
+	else if (ms < 7200000)
+		snprintf(ret_text, 32, "%llu min", (unsigned long long)(ms / 60000));
+	else
+		snprintf(ret_text, 32, "%llu h", (unsigned long long)(ms / 3600000));
+	return ret_text;
+}
+
+uint64_t
+cli_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void
+on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+bool
+cli_is_interrupted(void)
+{
+	return interrupted != 0;
+}
+
+void
+cli_catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}

@@ -1,0 +1,85 @@
+/* cli.h - what every verb of `warmq` shares: where Redis is, how answers are printed,
+ * what the exit codes mean.
+ *
+ *   stdout  the answer: text for people, one JSON value per line with --json
+ *   stderr  progress and errors, never the answer
+ *
+ * A verb is one file, one table of options and one function; main.c lists them. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "common/base.h"
+#include "common/options.h"
+
+#include <jansson.h>
+
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1, /* it ran, and the answer is bad: a job failed, a check is red */
+	CLI_USAGE = 2,  /* the command line is wrong */
+	CLI_UNREACHABLE = 3, /* Redis or a program did not answer */
+	CLI_NOT_FOUND = 4,
+	CLI_TIMEOUT = 5, /* the wait ended first; nothing was cancelled */
+	CLI_INTERRUPTED = 130,
+};
+
+/* Options that every verb has; its own struct starts with this one. */
+struct cli {
+	const char *redis;      /* URL; --redis, WARMQ_REDIS, redis://127.0.0.1:6379 */
+	const char *name_space; /* key prefix without the colon */
+	bool json;
+	bool help;
+	int argc; /* positional words of the verb */
+	char **argv;
+};
+
+#define CLI_OPTIONS(type)                                                             \
+	{ "redis",                                                                    \
+	  OPTION_TEXT,                                                                \
+	  offsetof(type, cli.redis),                                                  \
+	  NULL,                                                                       \
+	  "URL",                                                                      \
+	  "where Redis is: redis://host:port/db or unix:///path; also WARMQ_REDIS" }, \
+		{ "namespace", OPTION_TEXT, offsetof(type, cli.name_space),           \
+		  "warmq",     "NAME",      "prefix of all keys" },                   \
+		{ "json", OPTION_FLAG, offsetof(type, cli.json),                      \
+		  NULL,   NULL,        "answer in JSON" },                            \
+	{                                                                             \
+		"help", OPTION_FLAG, offsetof(type, cli.help), NULL, NULL,            \
+			"show this page"                                              \
+	}
+
+struct verb {
+	const char *name;
+	const char *usage;   /* behind "warmq " */
+	const char *summary; /* one line */
+	const char *details; /* paragraphs of the help page; may be NULL */
+	const struct options_table options;
+	size_t args_size; /* of the verb's struct, which starts with struct cli */
+	int (*run)(struct cli *cli); /* answers an enum cli_exit */
+	bool common;                 /* shown in the short help */
+};
+
+/* Prints "warmq VERB: <sentence>" on stderr and answers `code`. */
+int cli_fail(enum cli_exit code, const char *format, ...) PRINTF(2, 3);
+
+/* Prints a value as one line of JSON on stdout and releases it. */
+void cli_print_json(json_t *value);
+
+/* Prints untrusted text so that a terminal obeys none of it. */
+void cli_print_escaped(struct span text);
+
+/* "1,234,567" */
+const char *cli_grouped(uint64_t value, char ret_text[32]);
+
+/* "3.2 s", "410 ms", "12 min": for people. */
+const char *cli_duration(uint64_t ms, char ret_text[32]);
+
+/* Milliseconds of the monotonic clock. */
+uint64_t cli_now_ms(void);
+
+/* True after SIGINT or SIGTERM; waits look at it. */
+bool cli_is_interrupted(void);
+void cli_catch_signals(void);
+
+#endif

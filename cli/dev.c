@@ -1,0 +1,142 @@
+#include "cli/fleet.h"
+#include "cli/verbs.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define WATCH_MS 200
+
+struct args {
+	struct cli cli;
+	const char *upstream, *dialect, *key_env;
+	uint64_t slots, port, job_ms, lag_ms;
+	bool keep;
+};
+
+static const struct option_spec specs[] = {
+	{ "upstream", OPTION_TEXT, offsetof(struct args, upstream), NULL, "URL",
+	  "a provider of yours instead of the simulated one" },
+	{ "dialect", OPTION_TEXT, offsetof(struct args, dialect), "anthropic", "NAME",
+	  "what it speaks: anthropic, openai-chat or raw" },
+	{ "key-env", OPTION_TEXT, offsetof(struct args, key_env), NULL, "NAME",
+	  "the environment variable that holds its key" },
+	{ "slots", OPTION_UNSIGNED, offsetof(struct args, slots), "50", "N",
+	  "how many jobs may run at once", .min = 1, .max = 4000 },
+	{ "port", OPTION_UNSIGNED, offsetof(struct args, port), "0", "N",
+	  "loopback port of the private Redis; 0: any free one", .max = 65535 },
+	{ "job", OPTION_DURATION, offsetof(struct args, job_ms), "500ms", "TIME",
+	  "how long a job of the simulated provider generates" },
+	{ "lag", OPTION_DURATION, offsetof(struct args, lag_ms), "0ms", "TIME",
+	  "how long a written entry stays unreadable there" },
+	{ "keep", OPTION_FLAG, offsetof(struct args, keep), NULL, NULL,
+	  "keep the directory with logs and configuration" },
+	CLI_OPTIONS(struct args),
+};
+
+/* A port that was free a moment ago; Redis says so if somebody was faster. */
+static uint16_t
+find_free_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof address;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint16_t port = 0;
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&address, &size) == 0)
+		port = ntohs(address.sin_port);
+	if (fd >= 0)
+		close(fd);
+	return port;
+}
+
+static void
+print_welcome(const struct fleet *fleet, const struct args *args)
+{
+	printf("WarmQ is up. Redis: %s\n\n"
+	       "  export WARMQ_REDIS=%s\n"
+	       "  warmq enqueue --upstream main --wait --body \\\n"
+	       "    '{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":64,"
+	       "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n\n"
+	       "Requests go to %s (%s%s). Configuration and logs: %s\n"
+	       "Ctrl-C stops everything%s.\n",
+	       fleet->redis_url, fleet->redis_url, fleet->upstream_url, args->dialect,
+	       args->upstream ? "" : ", simulated", fleet->directory,
+	       args->keep ? "" : " and removes it");
+	fflush(stdout);
+}
+
+static void
+print_ready(const struct fleet *fleet, const struct cli *cli, const struct args *args)
+{
+	if (!cli->json) {
+		print_welcome(fleet, args);
+		return;
+	}
+	cli_print_json(json_pack(
+		"{s:s,s:s,s:s,s:i,s:i}", "redis", fleet->redis_url, "upstream",
+		fleet->upstream_url, "directory", fleet->directory, "scheduler_pid",
+		(int)fleet->scheduler.pid, "worker_pid", (int)fleet->workers[0].pid));
+	fflush(stdout);
+}
+
+static int
+run(struct cli *cli)
+{
+	const struct args *args = (const struct args *)cli;
+	json_t *knobs = json_pack("{s:I,s:I}", "job_ms", (json_int_t)args->job_ms,
+	                          "visibility_lag_ms", (json_int_t)args->lag_ms);
+	struct fleet_config config = {
+		.name = "warmq-dev",
+		.dialect = args->dialect,
+		.workers = 1,
+		.slots = args->slots,
+		.redis_port = args->port ? (uint16_t)args->port : find_free_port(),
+		.upstream_url = args->upstream,
+		.key_env = args->key_env,
+		.seed = 1,
+		.knobs = knobs,
+		.keep = args->keep,
+	};
+	struct fleet fleet;
+	int code;
+
+	if (args->key_env && !getenv(args->key_env)) {
+		json_decref(knobs);
+		return cli_fail(CLI_USAGE,
+		                "The variable %s is not set: put your key there.",
+		                args->key_env);
+	}
+	code = fleet_start(&fleet, &config);
+	json_decref(knobs);
+	if (code != CLI_OK)
+		return code;
+	print_ready(&fleet, cli, args);
+	while (!cli_is_interrupted() && code == CLI_OK) {
+		process_pause(WATCH_MS);
+		if (!fleet_is_running(&fleet))
+			code = CLI_FAILED;
+	}
+	fleet_stop(&fleet);
+	return code;
+}
+
+static const char details[] =
+	"Starts a private Redis on a loopback port, a simulated provider (or your own\n"
+	"with --upstream), a scheduler and a worker; prints the URL of the Redis.\n"
+	"Nothing is stored: Ctrl-C removes it all.";
+
+const struct verb verb_dev = {
+	.name = "dev",
+	.usage = "dev [--upstream URL --dialect NAME --key-env NAME]",
+	.summary = "run everything on this machine until Ctrl-C, for trying things out",
+	.details = details,
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run,
+	.common = true,
+};

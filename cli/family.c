@@ -1,0 +1,210 @@
+#include "cli/verbs.h"
+#include "cli/view.h"
+
+#include <stdio.h>
+
+struct args {
+	struct cli cli;
+	uint64_t limit;
+};
+
+static const struct option_spec specs[] = {
+	{ "limit", OPTION_UNSIGNED, offsetof(struct args, limit), "50", "N",
+	  "show at most so many", .min = 1, .max = 1000000 },
+	CLI_OPTIONS(struct args),
+};
+
+static const char *
+text(const json_t *row, const char *member)
+{
+	return json_string_value(json_object_get(row, member));
+}
+
+static json_int_t
+number(const json_t *row, const char *member)
+{
+	return json_integer_value(json_object_get(row, member));
+}
+
+static void
+print_row(const json_t *row)
+{
+	char backlog[32], tokens[32];
+
+	printf("%-12.12s  %-20.20s  %9s  %9lld  %9s  %-24.24s  %s\n", text(row, "family"),
+	       text(row, "route"), cli_grouped((uint64_t)number(row, "backlog"), backlog),
+	       (long long)number(row, "in_flight"),
+	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens),
+	       text(row, "state"), text(row, "blocked_on"));
+}
+
+static void
+print_rows(const json_t *rows, size_t limit)
+{
+	const json_t *row;
+	size_t i;
+
+	printf("%-12s  %-20s  %9s  %9s  %9s  %-24s  %s\n", "FAMILY", "ROUTE", "WAITING",
+	       "IN FLIGHT", "PREFIX", "STATE", "BLOCKED ON");
+	json_array_foreach(rows, i, row)
+	{
+		if (i == limit)
+			break;
+		print_row(row);
+	}
+	if (json_array_size(rows) > limit)
+		printf("… and %zu more; --limit shows them.\n",
+		       json_array_size(rows) - limit);
+	if (json_array_size(rows) == 0)
+		puts("No families: nothing has been admitted yet.");
+}
+
+static int
+load(struct cli *cli, struct store **ret_store, struct snapshot *ret_snapshot)
+{
+	int code = store_open(cli, ret_store);
+
+	if (code != CLI_OK)
+		return code;
+	code = snapshot_load(*ret_store, ret_snapshot);
+	if (code != CLI_OK)
+		store_close(*ret_store);
+	return code;
+}
+
+static int
+run_ls(struct cli *cli)
+{
+	struct args *args = (struct args *)cli;
+	struct snapshot snapshot;
+	struct store *store;
+	json_t *rows;
+	int code = load(cli, &store, &snapshot);
+
+	if (code != CLI_OK)
+		return code;
+	rows = view_families(&snapshot, cli->argc > 0 ? cli->argv[0] : NULL);
+	if (cli->json) {
+		while (json_array_size(rows) > args->limit)
+			json_array_remove(rows, json_array_size(rows) - 1);
+		cli_print_json(rows);
+	} else {
+		print_rows(rows, args->limit);
+		json_decref(rows);
+	}
+	snapshot_fini(&snapshot);
+	store_close(store);
+	return CLI_OK;
+}
+
+static void
+print_places(const json_t *row)
+{
+	const json_t *place;
+	size_t i;
+
+	puts("  places, from the shared root to this prefix:");
+	json_array_foreach(json_object_get(row, "places"), i, place)
+	{
+		char tokens[32];
+
+		printf("    %-12.12s  %-28s  %9s tokens  %lld in flight\n",
+		       text(place, "place"), text(place, "state"),
+		       cli_grouped((uint64_t)number(place, "prefix_tokens"), tokens),
+		       (long long)number(place, "in_flight"));
+	}
+}
+
+static void
+print_account(const json_t *row)
+{
+	const json_t *account = json_object_get(row, "account");
+	const json_t *limit;
+	const char *name;
+
+	printf("  account %s: %lld requests in flight, pace %lld (0: no bound)\n",
+	       text(row, "budget"), (long long)number(account, "in_flight"),
+	       (long long)number(account, "pace"));
+	json_object_foreach((json_t *)(uintptr_t)json_object_get(account, "limits"), name,
+	                    limit)
+	{
+		char left[32], all[32];
+
+		if (number(limit, "per_minute") == 0)
+			continue;
+		printf("    %s limit: %s of %s a minute left\n", name,
+		       cli_grouped((uint64_t)number(limit, "left"), left),
+		       cli_grouped((uint64_t)number(limit, "per_minute"), all));
+	}
+}
+
+static void
+print_page(const json_t *row)
+{
+	char oldest[32], tokens[32];
+
+	printf("family %s\n", text(row, "family"));
+	printf("  route %s, pool %s\n", text(row, "route"), text(row, "pool"));
+	printf("  %s; prefix of %s tokens\n", text(row, "state"),
+	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens));
+	printf("  %lld waiting, the oldest for %s; %lld in flight\n",
+	       (long long)number(row, "backlog"),
+	       cli_duration((uint64_t)number(row, "oldest_ms"), oldest),
+	       (long long)number(row, "in_flight"));
+	if (*text(row, "blocked_on"))
+		printf("  blocked on %s\n", text(row, "blocked_on"));
+	print_places(row);
+	print_account(row);
+}
+
+static int
+run_show(struct cli *cli)
+{
+	struct snapshot snapshot;
+	struct store *store;
+	json_t *rows, *row;
+	size_t i;
+	int code;
+
+	if (cli->argc != 1)
+		return cli_fail(CLI_USAGE, "Say which: warmq family show ID|ROUTE. "
+		                           "`warmq family ls` lists them.");
+	code = load(cli, &store, &snapshot);
+	if (code != CLI_OK)
+		return code;
+	rows = view_families(&snapshot, cli->argv[0]);
+	json_array_foreach(rows, i, row)
+	{
+		view_add_details(&snapshot, row);
+		if (!cli->json)
+			print_page(row);
+	}
+	if (json_array_size(rows) == 0)
+		code = cli_fail(CLI_NOT_FOUND, "There is no family or route like that. "
+		                               "`warmq family ls` lists them.");
+	else if (cli->json)
+		cli_print_json(json_incref(rows));
+	json_decref(rows);
+	snapshot_fini(&snapshot);
+	store_close(store);
+	return code;
+}
+
+const struct verb verb_family_ls = {
+	.name = "family ls",
+	.usage = "family ls [ID|ROUTE]",
+	.summary = "list families: backlog, state, and what each waits for",
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run_ls,
+	.common = true,
+};
+
+const struct verb verb_family_show = {
+	.name = "family show",
+	.usage = "family show ID|ROUTE",
+	.summary = "show a family: its places, its account, the limit that binds",
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run_show,
+};

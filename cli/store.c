@@ -1,0 +1,148 @@
+#include "cli/store.h"
+
+#include "common/codec/protocol_answer.h"
+#include "common/io/redis_sync.h"
+#include "common/io/redis_url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TIMEOUT_MS   5000
+#define KEYS_MAX     16
+#define KEY_SIZE     320
+#define CALL_ARGS    64
+#define CALL_BYTES   ((size_t)1 << 16)
+#define CALL_LIST_OF 1
+
+struct store {
+	struct redis_sync *redis;
+	struct span name_space;
+	char keys[KEYS_MAX][KEY_SIZE];
+	size_t keys_next;
+	struct call_list calls;
+	struct call call[CALL_LIST_OF];
+	struct call_arg args[CALL_ARGS];
+	char bytes[CALL_BYTES];
+};
+
+int
+store_open(const struct cli *cli, struct store **ret_store)
+{
+	char message[REDIS_SYNC_MESSAGE_SIZE] = "";
+	struct redis_url url;
+	struct store *store;
+
+	if (redis_url_parse(span_from(cli->redis), &url, message) < 0)
+		return cli_fail(CLI_USAGE, "%s", message);
+	store = calloc(1, sizeof *store);
+	VERIFY(store);
+	store->name_space = span_from(cli->name_space);
+	store->calls = (struct call_list){
+		.calls = store->call,
+		.args = store->args,
+		.bytes = store->bytes,
+		.call_max = CALL_LIST_OF,
+		.arg_max = CALL_ARGS,
+		.byte_max = CALL_BYTES,
+	};
+	if (redis_sync_open(&url, TIMEOUT_MS, &store->redis, message) < 0) {
+		free(store);
+		return cli_fail(CLI_UNREACHABLE,
+		                "%s Is it running? Set --redis or WARMQ_REDIS.", message);
+	}
+	*ret_store = store;
+	return CLI_OK;
+}
+
+struct store *
+store_close(struct store *store)
+{
+	if (store)
+		redis_sync_close(store->redis);
+	free(store);
+	return NULL;
+}
+
+struct span
+store_namespace(const struct store *store)
+{
+	return store->name_space;
+}
+
+struct span
+store_key(struct store *store, const char *name, struct span rest)
+{
+	char *key = store->keys[store->keys_next++ % KEYS_MAX];
+	int len = snprintf(key, KEY_SIZE, "%.*s:%s%.*s", (int)store->name_space.len,
+	                   store->name_space.data, name, (int)rest.len,
+	                   rest.len ? rest.data : "");
+
+	return (struct span){ key, MIN((size_t)len, KEY_SIZE - 1) };
+}
+
+static int
+lost(const struct store *store)
+{
+	return cli_fail(CLI_UNREACHABLE, "Redis: %s", redis_sync_message(store->redis));
+}
+
+/* Prints an error reply; `ret_reply` is written only for the others. */
+static int
+take(const struct reply *reply, const struct reply **ret_reply)
+{
+	if (protocol_answer_word(reply) == PROTOCOL_MISSING)
+		return cli_fail(CLI_UNREACHABLE,
+		                "This Redis does not have WarmQ's functions yet. Start "
+		                "warmq-scheduler once; it loads them.");
+	if (reply->kind == REPLY_ERROR)
+		return cli_fail(CLI_FAILED, "Redis answered: %.*s", (int)reply->text.len,
+		                reply->text.data);
+	*ret_reply = reply;
+	return CLI_OK;
+}
+
+int
+store_command(struct store *store, const struct span *words, size_t count,
+              const struct reply **ret_reply)
+{
+	const struct reply *reply;
+
+	if (redis_sync_command(store->redis, words, count, 0, &reply) < 0)
+		return lost(store);
+	return take(reply, ret_reply);
+}
+
+int
+store_append(struct store *store, const struct span *words, size_t count)
+{
+	return redis_sync_append(store->redis, words, count) < 0 ? lost(store) : CLI_OK;
+}
+
+int
+store_next(struct store *store, uint64_t timeout_ms, const struct reply **ret_reply)
+{
+	const struct reply *reply;
+
+	if (redis_sync_next(store->redis, timeout_ms, &reply) < 0)
+		return lost(store);
+	return take(reply, ret_reply);
+}
+
+struct call_list *
+store_calls(struct store *store)
+{
+	call_reset(&store->calls);
+	return &store->calls;
+}
+
+int
+store_call(struct store *store, const struct reply **ret_reply)
+{
+	const struct call *call = &store->call[0];
+	struct span words[CALL_ARGS];
+
+	VERIFY(store->calls.call_count == 1);
+	for (uint32_t i = 0; i < call->arg_count; i++)
+		words[i] = call_arg(&store->calls, call, i);
+	return store_command(store, words, call->arg_count, ret_reply);
+}

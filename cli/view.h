@@ -1,0 +1,32 @@
+/* view.h - a snapshot told in the words of the page.  No I/O: the same snapshot gives
+ * the same text.
+ *
+ * Views are JSON objects, so that what people read and what --json prints are the same
+ * facts.
+ *
+ *   state       cold | being written | checking | warm until 14:07:12 | not held: below
+ *               minimum | …
+ *   blocked_on  what the oldest waiting job waits for, with the number and, where there
+ *               is one, the advice; empty if nothing waits */
+#ifndef CLI_VIEW_H
+#define CLI_VIEW_H
+
+#include "cli/snapshot.h"
+
+/* One family: family, route, pool, budget, state, blocked_on, backlog, in_flight, window,
+ * prefix_tokens, oldest_ms (age of the oldest waiting job, 0 = none).  NULL if its record
+ * cannot be read. */
+json_t *view_family(const struct snapshot *snapshot, const char *family);
+
+/* Adds `places` (root to leaf, each with state, generation, prefix_tokens, in_flight,
+ * credits), and `account` (pace, in_flight, limits) to such a row. */
+void view_add_details(const struct snapshot *snapshot, json_t *row);
+
+/* All families as an array, largest backlog first; `filter` keeps those whose id begins
+ * with it or whose route is it; NULL keeps all. */
+json_t *view_families(const struct snapshot *snapshot, const char *filter);
+
+/* All live sessions: label, session, pool, slots, busy, seen_ms ago. */
+json_t *view_workers(const struct snapshot *snapshot);
+
+#endif
