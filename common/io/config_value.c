@@ -14,6 +14,7 @@ field_of(const struct config_key *key, void *base)
 static const char *
 const_field_of(const struct config_key *key, const void *base)
 {
+	VERIFY(base); /* also tells gcc, which at -O3 warns of strlen(NULL) otherwise */
 	return (const char *)base + key->offset;
 }
 
