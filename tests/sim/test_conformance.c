@@ -140,9 +140,10 @@ static const char *const IDS[] = { "1-1", "1-2", "2",   "2-*", "3-0", "5-5",
 	                           "0-0", "0",   "4-1", "5-*", "9",   "7-7" };
 static const char *const LOWS[] = { "-", "1", "1-2", "(1-1", "3" };
 static const char *const HIGHS[] = { "+", "5", "4-1", "(5-5", "2" };
-static const char *const JUNK[] = { "x",  "",   "-1",   "1.5", "99999999999999999999",
-	                            "NX", "-",  "(",    "nan", "0",
-	                            " 1", "01", "LIMIT" };
+static const char *const JUNK[] = {
+	"x",   "",  "-1", "1.5",  "99999999999999999999", "NX", "-", "(",
+	"nan", "0", "01", "LIMIT"
+}; /* " 1" is a number to Redis 7 only */
 
 struct command {
 	struct span words[WORDS_MAX];
