@@ -232,8 +232,7 @@ admin_set_knobs(struct server *server, struct connection *connection)
 	int err;
 
 	if (!object) {
-		refuse(connection,
-		       "The body is not JSON; send one object of knobs.");
+		refuse(connection, "The body is not JSON; send one object of knobs.");
 		return;
 	}
 	err = settings_set_json(&settings, object, NULL, &error);

@@ -300,7 +300,7 @@ read_ask(struct server *server, struct connection *connection, enum ask_dialect 
 		refusal->code = is_chat ? "invalid_api_key" : NULL;
 		return err;
 	}
-	err = body_load(&body, buffer_span(&request->body), &error);
+	err = body_load(&body, buffer_span(&request->body), BODY_LONG_STRING, &error);
 	if (err == ERR_MALFORMED)
 		return ask_refuse(refusal, 400, "invalid_request_error",
 		                  "The request body is not valid JSON: %s", error.text);
