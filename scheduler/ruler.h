@@ -17,7 +17,7 @@
  *   do {
  *           call_reset(&list);
  *           ruler_step(ruler, now, &list);      send the list in its order
- *   } while (ruler_deadline(ruler) <= now);     stop after a few ms, go on next turn
+ *   } while (ruler_deadline(ruler, now) <= now);     stop after a few ms, go on next turn
  *
  * `now_ms` is the clock of Redis: the shell measures the distance, and never lets it go
  * back.  One step does a bounded piece of work (about 256 KB of bodies).
@@ -29,7 +29,6 @@
 #ifndef SCHEDULER_RULER_H
 #define SCHEDULER_RULER_H
 
-#include "common/buffer.h"
 #include "common/call.h"
 #include "common/codec/dialect.h"
 #include "common/reply.h"
@@ -65,11 +64,12 @@ struct ruler_limits { /* of one class of models, per minute; 0 = not known */
 
 struct ruler_upstream {
 	struct span name, account;
-	struct dialect_traits traits; /* as the worker renders with */
+	struct dialect_traits traits; /* of its dialect, as configured */
 	bool markers;                 /* may we insert any? */
 	bool exact;                   /* usage is evidence in both directions */
 	bool proves;                  /* open only after a reader was seen */
 	uint64_t ttl_ms;              /* 0 = the dialect's */
+	uint64_t hold_max_ms;         /* longest hold of a job; 0 = never hold */
 	struct ruler_limits limits[RULER_CLASSES_MAX];
 	size_t limits_count;
 };
@@ -77,6 +77,7 @@ struct ruler_upstream {
 struct ruler_model { /* first match; the last one should match everything */
 	struct span match, class_name;
 	uint32_t tokens_min; /* 0 = the upstream's traits decide */
+	bool breakpoint;     /* openai-chat: takes a breakpoint of ours */
 };
 
 struct ruler_pool { /* first match; jobs without one go to the pool "default" */
@@ -138,7 +139,9 @@ void ruler_answer(struct ruler *ruler, uint64_t now_ms, uint64_t tag,
                   const struct reply *reply);
 
 void ruler_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out);
-uint64_t ruler_deadline(const struct ruler *ruler);
+
+/* When to step again at the latest: `now_ms` if there is work, else a later time. */
+uint64_t ruler_deadline(const struct ruler *ruler, uint64_t now_ms);
 
 /* Whether the call waits inside Redis, at most config.block_ms. */
 bool ruler_tag_blocks(uint64_t tag);
@@ -168,24 +171,12 @@ struct ruler_health {
 	uint64_t inbox_lag_ms; /* age of the oldest entry not yet admitted */
 	bool memory_pressure;  /* Redis is above 90 % of its maxmemory */
 	bool hold;             /* false: `hold off` */
-	uint64_t families, backlog, in_flight, runnable;
-	uint64_t admitted, dead, done; /* jobs since the start of this process */
-	uint64_t drift;                /* corrections of audits, clamped numbers */
+	uint64_t families;
+	uint64_t backlog, in_flight, runnable; /* as of the last look, estimates */
+	uint64_t admitted, dead, done;         /* jobs since the start of this process */
+	uint64_t drift; /* corrections of audits, clamped numbers */
 };
 
-struct ruler_health ruler_health(const struct ruler *ruler);
 const char *ruler_phase_text(enum ruler_phase phase);
-
-/* JSON for pages and tools, the same that the ruler writes to ns:status: an object with
- * `families` (most work first, at most `families_max`), `budgets` and `pools`. */
-void ruler_print_status(const struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
-                        struct buffer *out);
-
-/* One family; ERR_NOT_FOUND if it is not known. */
-MUST_USE int ruler_print_family(const struct ruler *ruler, uint64_t now_ms,
-                                struct id128 family, struct buffer *out);
-
-/* Prometheus text. */
-void ruler_print_metrics(const struct ruler *ruler, struct buffer *out);
 
 #endif

@@ -7,11 +7,11 @@
 void
 protocol_call_key(struct call_list *list, struct span ns, const char *name)
 {
-	char key[PROTOCOL_NAMESPACE_MAX + 1 + TEXT_NAME_MAX];
+	char key[PROTOCOL_NAMESPACE_MAX + 1 + PROTOCOL_KEY_MAX];
 	size_t len = strlen(name);
 
 	VERIFY(ns.len <= PROTOCOL_NAMESPACE_MAX);
-	VERIFY(len <= TEXT_NAME_MAX);
+	VERIFY(len <= PROTOCOL_KEY_MAX);
 	memcpy(key, ns.data, ns.len);
 	key[ns.len] = ':';
 	memcpy(key + ns.len + 1, name, len);

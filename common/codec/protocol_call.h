@@ -16,7 +16,8 @@
 
 #define PROTOCOL_CALL_ARGS  24
 #define PROTOCOL_CALL_BYTES 512
-#define PROTOCOL_GRANT_ARGS 18   /* per lane of a grant; per budget 6 */
+#define PROTOCOL_GRANT_ARGS 18 /* per lane of a grant; per budget 6 */
+#define PROTOCOL_KEY_MAX    (PROTOCOL_BUDGET_SIZE + 16) /* behind the namespace */
 #define PROTOCOL_KEEP       (-1) /* "-": leave this value as it is */
 
 /* A worker's session: nonce and connection number. */

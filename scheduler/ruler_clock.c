@@ -1,0 +1,358 @@
+#include "scheduler/ruler_clock.h"
+
+#include "common/text.h"
+#include "scheduler/ruler_admit.h"
+#include "scheduler/ruler_core.h"
+#include "scheduler/ruler_events.h"
+#include "scheduler/ruler_grant.h"
+#include "scheduler/ruler_note.h"
+#include "scheduler/ruler_rebuild.h"
+#include "scheduler/ruler_session.h"
+#include "scheduler/ruler_view.h"
+
+#define PROMOTE_MAX      500 /* DATAPATH 36 */
+#define EXPIRE_MAX       500
+#define REAP_CHUNK       100
+#define HOLD_MS          1000
+#define WORKERS_MS       5000
+#define INFO_MS          10000
+#define TRIM_MS          1000
+#define PRESSURE_PERCENT 90
+#define PRESSURE_SECONDS 30
+#define STATUS_SECONDS   15 /* a status older than that is nobody's */
+#define STATUS_FAMILIES  100
+
+void
+ruler_clock_start(struct ruler *ruler, uint64_t now_ms)
+{
+	for (size_t i = 0; i < RULER_TIMER_COUNT; i++)
+		ruler->timers[i] = (struct ruler_timer_state){ now_ms, false };
+	ruler->timers[RULER_TIMER_RENEW].due_ms = MIN(
+		now_ms + ruler->config->renew_ms,
+		ruler->rule_until_ms - ruler->config->rule_ms + ruler->config->renew_ms);
+	ruler->timers[RULER_TIMER_REAP].due_ms = now_ms + ruler->config->tick_ms;
+	ruler->timers[RULER_TIMER_AUDIT].due_ms = now_ms + ruler->config->audit_ms;
+	ruler->timers[RULER_TIMER_HOLD].due_ms = now_ms + HOLD_MS;
+	ruler->timers[RULER_TIMER_WORKERS].due_ms = now_ms + WORKERS_MS;
+	ruler->timers[RULER_TIMER_TRIM].due_ms = now_ms + TRIM_MS;
+	if (ruler->config->status_ms == 0)
+		ruler->timers[RULER_TIMER_STATUS].due_ms = RULER_DEADLINE_NONE;
+}
+
+void
+ruler_clock_done(struct ruler *ruler, enum ruler_timer timer, uint64_t due_ms)
+{
+	ruler->timers[timer].busy = false;
+	ruler->timers[timer].due_ms = due_ms;
+}
+
+void
+ruler_clock_hurry(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms)
+{
+	ruler->timers[timer].due_ms = MIN(ruler->timers[timer].due_ms, now_ms);
+}
+
+/* DECISIONS 22 */
+void
+ruler_clock_events_done(struct ruler *ruler, uint64_t now_ms, bool more)
+{
+	uint64_t wait_ms =
+		core_busy(ruler->core) ? ruler->config->busy_ms : ruler->config->idle_ms;
+
+	ruler_clock_done(ruler, RULER_TIMER_EVENTS, now_ms + (more ? 0 : wait_ms));
+}
+
+/* ---- calls ----------------------------------------------------------------------- */
+
+static void
+ask_hold(struct ruler *ruler, struct call_list *out)
+{
+	call_begin(out, ruler_tag(ruler, RULER_CALL_HOLD, 0));
+	call_text(out, "HMGET");
+	protocol_call_key(out, ruler->config->ns, "meta");
+	call_text(out, "hold");
+	call_text(out, "lane_drift");
+	call_text(out, "function_errors");
+	call_text(out, "delivery_errors");
+}
+
+static void
+ask_info(struct ruler *ruler, struct call_list *out)
+{
+	call_begin(out, ruler_tag(ruler, RULER_CALL_INFO, 0));
+	call_text(out, "INFO");
+	call_text(out, "memory");
+}
+
+static void
+write_status(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
+{
+	struct buffer *text = &ruler->status;
+
+	buffer_clear(text);
+	ruler_view_status(ruler, now_ms, STATUS_FAMILIES, text);
+	if (buffer_error(text) < 0 || !ruler_fits(out, 8, (uint32_t)text->len))
+		return;
+	call_begin(out, ruler_tag(ruler, RULER_CALL_NOTE, RULER_TIMER_STATUS));
+	call_text(out, "SET");
+	protocol_call_key(out, ruler->config->ns, "status");
+	call_word(out, buffer_span(text));
+	call_text(out, "EX");
+	call_integer(out, STATUS_SECONDS);
+}
+
+static void
+write_pressure(struct ruler *ruler, uint64_t percent, struct call_list *out)
+{
+	call_begin(out, ruler_tag(ruler, RULER_CALL_NOTE, 0));
+	call_text(out, "SET");
+	protocol_call_key(out, ruler->config->ns, "pressure");
+	call_integer(out, (int64_t)percent);
+	call_text(out, "EX");
+	call_integer(out, PRESSURE_SECONDS);
+}
+
+void
+ruler_clock_audit(struct ruler *ruler, struct call_list *out)
+{
+	protocol_call_audit(out, ruler_tag(ruler, RULER_CALL_AUDIT, 0), ruler->config->ns,
+	                    ruler_owner(ruler));
+}
+
+/* Answers whether its call went out; otherwise it is due again at `again_ms`. */
+static bool
+fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_list *out,
+     uint64_t *again_ms)
+{
+	const struct ruler_config *config = ruler->config;
+	struct span ns = config->ns, owner = ruler_owner(ruler);
+
+	switch (timer) {
+	case RULER_TIMER_RENEW:
+		protocol_call_rule(out, ruler_tag(ruler, RULER_CALL_RULE, 1), ns,
+		                   ruler->nonce, config->rule_ms);
+		return true;
+	case RULER_TIMER_REAP:
+		protocol_call_reap(out, ruler_tag(ruler, RULER_CALL_REAP, 0), ns, owner,
+		                   config->lease_ms, config->beat_ms, REAP_CHUNK);
+		return true;
+	case RULER_TIMER_PROMOTE:
+		protocol_call_promote(out, ruler_tag(ruler, RULER_CALL_PROMOTE, 0), ns,
+		                      owner, PROMOTE_MAX);
+		return true;
+	case RULER_TIMER_EXPIRE:
+		protocol_call_expire(out, ruler_tag(ruler, RULER_CALL_EXPIRE, 0), ns,
+		                     owner, EXPIRE_MAX);
+		return true;
+	case RULER_TIMER_AUDIT:
+		ruler_clock_audit(ruler, out);
+		return true;
+	case RULER_TIMER_EVENTS:
+		*again_ms = now_ms + 1;
+		if (!ruler_events_are_told(ruler))
+			return false;
+		ruler_events_ask(ruler, out);
+		return true;
+	case RULER_TIMER_HOLD:
+		ask_hold(ruler, out);
+		return true;
+	case RULER_TIMER_WORKERS:
+		ruler_session_look(ruler, out);
+		return true;
+	case RULER_TIMER_INFO:
+		if (ruler->health.memory_pressure)
+			write_pressure(ruler, ruler->memory_percent, out);
+		ask_info(ruler, out);
+		return true;
+	case RULER_TIMER_STATUS:
+		*again_ms = now_ms + config->status_ms;
+		write_status(ruler, now_ms, out);
+		return false;
+	case RULER_TIMER_TRIM:
+		*again_ms = now_ms + TRIM_MS;
+		if (ruler_grant_has_cursor(ruler))
+			ruler_grant_trim(ruler, out);
+		return false;
+	case RULER_TIMER_COUNT:
+		break;
+	}
+	VERIFY(!"a timer");
+	return false;
+}
+
+void
+ruler_clock_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
+{
+	if (ruler->phase != RULER_RULING)
+		return;
+	if (ruler->starting) {
+		ruler->starting = false;
+		ruler_admit_announce(ruler, out);
+	}
+	if (core_busy(ruler->core)) /* it may have been idle at the last look */
+		ruler_clock_hurry(ruler, RULER_TIMER_EVENTS,
+		                  now_ms + ruler->config->busy_ms);
+	for (size_t i = 0; i < RULER_TIMER_COUNT; i++) {
+		struct ruler_timer_state *timer = &ruler->timers[i];
+		uint64_t again_ms = now_ms;
+
+		if (timer->busy || timer->due_ms > now_ms || !ruler_fits(out, 32, 1024))
+			continue;
+		timer->busy = fire(ruler, (enum ruler_timer)i, now_ms, out, &again_ms);
+		if (!timer->busy)
+			timer->due_ms = again_ms;
+	}
+	(void)ruler_session_fetch(ruler, out);
+}
+
+uint64_t
+ruler_clock_deadline(const struct ruler *ruler)
+{
+	uint64_t deadline = RULER_DEADLINE_NONE;
+
+	if (ruler->phase != RULER_RULING)
+		return deadline;
+	for (size_t i = 0; i < RULER_TIMER_COUNT; i++)
+		if (!ruler->timers[i].busy)
+			deadline = MIN(deadline, ruler->timers[i].due_ms);
+	return deadline;
+}
+
+/* ---- answers --------------------------------------------------------------------- */
+
+static void
+report_correction(struct ruler *ruler, const struct reply *item)
+{
+	char key[200], was[80], is[80];
+
+	(void)text_escape(reply_text(reply_at(item, 1)), key, sizeof(key));
+	(void)text_escape(reply_text(reply_at(item, 2)), was, sizeof(was));
+	(void)text_escape(reply_text(reply_at(item, 3)), is, sizeof(is));
+	ruler->health.drift++;
+	ruler_note(ruler, RULER_ERROR, "the audit corrected %.*s of %s: it was %s, is %s",
+	           (int)MIN(reply_text(reply_at(item, 0)).len, 60),
+	           reply_text(reply_at(item, 0)).data, key, was, is);
+}
+
+void
+ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                     const struct reply *reply)
+{
+	(void)index;
+	for (size_t i = 2; i < reply->count; i++)
+		report_correction(ruler, &reply->items[i]);
+	ruler_clock_done(ruler, RULER_TIMER_AUDIT, now_ms + ruler->config->audit_ms);
+	if (ruler->phase == RULER_REBUILDING)
+		ruler_rebuild_audited(ruler);
+}
+
+static void
+go_on(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms,
+      const struct reply *reply, int64_t max)
+{
+	bool more = reply_integer(reply_at(reply, 2), 0) >= max;
+
+	ruler_clock_done(ruler, timer, more ? now_ms : now_ms + ruler->config->tick_ms);
+}
+
+void
+ruler_clock_on_promote(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                       const struct reply *reply)
+{
+	int64_t due_ms = reply_integer(reply_at(reply, 3), 0);
+	uint64_t *next_ms = &ruler->timers[RULER_TIMER_PROMOTE].due_ms;
+
+	(void)index;
+	go_on(ruler, RULER_TIMER_PROMOTE, now_ms, reply, PROMOTE_MAX);
+	if (due_ms > 0 && (uint64_t)due_ms < *next_ms)
+		*next_ms = MAX((uint64_t)due_ms, now_ms);
+}
+
+void
+ruler_clock_on_expire(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                      const struct reply *reply)
+{
+	(void)index;
+	go_on(ruler, RULER_TIMER_EXPIRE, now_ms, reply, EXPIRE_MAX);
+}
+
+static void
+count_errors(struct ruler *ruler, const struct reply *reply, size_t i, uint64_t *last,
+             const char *what)
+{
+	uint64_t now = (uint64_t)MAX(reply_integer(reply_at(reply, i), 0), 0);
+
+	if (now > *last)
+		ruler_note(ruler, RULER_WARNING, "%llu %s so far",
+		           (unsigned long long)now, what);
+	*last = now;
+}
+
+void
+ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                    const struct reply *reply)
+{
+	struct event event = { .kind = EVENT_HOLD };
+	uint64_t drift = ruler->lane_drift;
+
+	(void)index;
+	ruler_clock_done(ruler, RULER_TIMER_HOLD, now_ms + HOLD_MS);
+	event.hold.on = !reply_is(reply_at(reply, 0), "off");
+	if (event.hold.on != ruler->health.hold) {
+		ruler->health.hold = event.hold.on;
+		ruler_core_tell(ruler, now_ms, &event);
+	}
+	count_errors(ruler, reply, 1, &ruler->lane_drift, "numbers were clamped");
+	count_errors(ruler, reply, 2, &ruler->function_errors, "function errors");
+	count_errors(ruler, reply, 3, &ruler->delivery_errors,
+	             "results could not be delivered");
+	if (ruler->lane_drift > drift)
+		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
+}
+
+static uint64_t
+info_number(struct span info, const char *name)
+{
+	struct span line, key;
+	uint64_t value = 0;
+
+	while (protocol_cut(&info, '\n', &line)) {
+		if (!protocol_cut(&line, ':', &key) || !span_equals(key, span_from(name)))
+			continue;
+		if (line.len > 0 && line.data[line.len - 1] == '\r')
+			line.len--;
+		return text_parse_unsigned(line, UINT64_MAX, &value) < 0 ? 0 : value;
+	}
+	return value;
+}
+
+void
+ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                    const struct reply *reply)
+{
+	struct span info = reply_text(reply);
+	uint64_t used = info_number(info, "used_memory");
+	uint64_t limit = info_number(info, "maxmemory");
+	uint64_t percent = limit > 0 ? used / MAX(limit / 100, 1) : 0;
+	bool pressure = percent >= PRESSURE_PERCENT;
+
+	(void)index;
+	ruler_clock_done(ruler, RULER_TIMER_INFO, now_ms + INFO_MS);
+	if (pressure && !ruler->health.memory_pressure)
+		ruler_note(ruler, RULER_WARNING,
+		           "Redis uses %llu %% of its maxmemory: producers are asked to "
+		           "wait. Raise maxmemory or let the queue drain",
+		           (unsigned long long)percent);
+	ruler->health.memory_pressure = pressure;
+	ruler->memory_percent = percent;
+}
+
+void
+ruler_clock_on_note(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                    const struct reply *reply)
+{
+	(void)ruler;
+	(void)now_ms;
+	(void)index;
+	(void)reply;
+}

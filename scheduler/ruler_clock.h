@@ -1,0 +1,37 @@
+/* ruler_clock.h - what a ruling scheduler does every so often.
+ *
+ *   renew 2 s · reap promote expire 1 s · audit 60 s · events 10 to 200 ms · hold 1 s
+ *   workers 5 s · memory 10 s · status 2 s · trim 1 s
+ *
+ * A timer whose call is under way waits for the answer: nothing piles up behind a slow
+ * Redis. */
+#ifndef SCHEDULER_RULER_CLOCK_H
+#define SCHEDULER_RULER_CLOCK_H
+
+#include "scheduler/ruler_state.h"
+
+void ruler_clock_start(struct ruler *ruler, uint64_t now_ms);
+void ruler_clock_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out);
+uint64_t ruler_clock_deadline(const struct ruler *ruler);
+
+/* The call of a timer was answered; when it is due next. */
+void ruler_clock_done(struct ruler *ruler, enum ruler_timer timer, uint64_t due_ms);
+void ruler_clock_hurry(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms);
+void ruler_clock_events_done(struct ruler *ruler, uint64_t now_ms, bool more);
+
+void ruler_clock_audit(struct ruler *ruler, struct call_list *out);
+
+void ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                          const struct reply *reply);
+void ruler_clock_on_promote(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                            const struct reply *reply);
+void ruler_clock_on_expire(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                           const struct reply *reply);
+void ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                         const struct reply *reply);
+void ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                         const struct reply *reply);
+void ruler_clock_on_note(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                         const struct reply *reply);
+
+#endif

@@ -1,0 +1,359 @@
+#include "scheduler/ruler_events.h"
+
+#include "common/codec/protocol_event.h"
+#include "common/text.h"
+#include "scheduler/ruler_clock.h"
+#include "scheduler/ruler_core.h"
+#include "scheduler/ruler_note.h"
+#include "scheduler/ruler_session.h"
+
+#define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
+#define ANSWERS_RESERVE 1600 /* room for the outcomes of all calls under way */
+
+void
+ruler_events_start(struct ruler *ruler, struct span cursor)
+{
+	ruler_copy(ruler->events_read, RULER_CURSOR_SIZE, cursor);
+	ruler_copy(ruler->events_told, RULER_CURSOR_SIZE, cursor);
+	ruler_copy(ruler->events_stored, RULER_CURSOR_SIZE, cursor);
+	ruler->events_told_at = 0;
+}
+
+bool
+ruler_events_are_told(const struct ruler *ruler)
+{
+	return ruler->queue_out >= ruler->events_told_at;
+}
+
+void
+ruler_events_ask(struct ruler *ruler, struct call_list *out)
+{
+	call_begin(out, ruler_tag(ruler, RULER_CALL_EVENTS, 0));
+	call_text(out, "XREAD");
+	call_text(out, "COUNT");
+	call_integer(out, EVENTS_COUNT);
+	call_text(out, "STREAMS");
+	protocol_call_key(out, ruler->config->ns, "events");
+	call_text(out, ruler->events_read);
+}
+
+/* ---- words of the protocol, words of the core ------------------------------------ */
+
+static uint64_t
+known(int64_t value)
+{
+	return value < 0 ? EVENT_UNKNOWN : (uint64_t)value;
+}
+
+struct event_usage
+ruler_events_usage(const struct protocol_usage *usage)
+{
+	return (struct event_usage){
+		.sent_ms = known(usage->sent_ms),
+		.first_ms = known(usage->first_ms),
+		.read = known(usage->read),
+		.written = known(usage->written),
+		.uncached = known(usage->uncached),
+		.output = known(usage->output),
+		.limits = { (uint64_t)MAX(usage->limit_requests, 0),
+		            (uint64_t)MAX(usage->limit_input, 0),
+		            (uint64_t)MAX(usage->limit_output, 0) },
+	};
+}
+
+static enum lane_role
+core_role(enum protocol_role role)
+{
+	switch (role) {
+	case PROTOCOL_PLAIN:
+		return LANE_PLAIN;
+	case PROTOCOL_LEAD:
+		return LANE_LEAD;
+	case PROTOCOL_CANARY:
+		return LANE_CANARY;
+	case PROTOCOL_HOLD_LIMIT:
+		return LANE_HOLD_LIMIT;
+	case PROTOCOL_NOW:
+		return LANE_NOW;
+	case PROTOCOL_TICKET:
+		return LANE_TICKET;
+	}
+	return LANE_PLAIN;
+}
+
+static enum lane_back
+core_back(struct span why)
+{
+	static const struct {
+		const char *word;
+		enum lane_back why;
+	} words[] = {
+		{ "released", LANE_BACK_RELEASED },
+		{ "unsent", LANE_BACK_UNSENT },
+		{ "worker_died", LANE_BACK_WORKER_DIED },
+		{ "deferred", LANE_BACK_DEFERRED },
+		{ "failed", LANE_BACK_FAILED },
+		{ "overdue", LANE_BACK_OVERDUE },
+		{ "dead", LANE_BACK_DEAD },
+		{ "missing", LANE_BACK_MISSING },
+		{ "dropped", LANE_BACK_DROPPED },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (span_equals(why, span_from(words[i].word)))
+			return words[i].why;
+	return LANE_BACK_FAILED;
+}
+
+static enum event_pressure_kind
+core_pressure(struct span what)
+{
+	if (span_equals(what, SPAN("429")))
+		return EVENT_PRESSURE_BUSY;
+	if (span_equals(what, SPAN("529")))
+		return EVENT_PRESSURE_OVER;
+	if (span_equals(what, SPAN("spend")))
+		return EVENT_PRESSURE_SPEND;
+	return EVENT_PRESSURE_ERROR;
+}
+
+/* ---- one line -------------------------------------------------------------------- */
+
+static void
+count_usage(struct ruler *ruler, const struct protocol_event *line)
+{
+	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, line->family);
+	struct ruler_family *family;
+
+	ruler->health.done++;
+	if (place == RULER_SHELF_NONE)
+		return;
+	ruler_shelf_touch(&ruler->known.family_shelf, place);
+	family = &ruler->known.families[place];
+	ruler_known_add(&family->sum, &line->usage);
+	ruler_known_add(&ruler->known.budgets[family->budget].sum, &line->usage);
+}
+
+static void
+tell_usage(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, enum event_kind kind,
+           const struct protocol_event *line)
+{
+	struct event event = { .kind = kind, .usage = ruler_events_usage(&line->usage) };
+
+	event.usage.lane = (struct lane_id){ line->lane.node, line->lane.domain };
+	event.usage.g = line->generation;
+	event.usage.role = core_role(line->role);
+	event.usage.at_ms = at_ms;
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
+tell_ticket(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
+            const struct protocol_event *line)
+{
+	struct event event = { .kind = EVENT_TICKET };
+
+	event.ticket.usage = ruler_events_usage(&line->usage);
+	event.ticket.usage.lane = (struct lane_id){ line->lane.node, line->lane.domain };
+	event.ticket.usage.g = line->generation;
+	event.ticket.usage.role = LANE_TICKET;
+	event.ticket.usage.at_ms = at_ms;
+	event.ticket.ok = line->ok;
+	event.ticket.refused = !line->ok && span_equals(line->word, SPAN("dead"));
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
+forget_family(struct ruler *ruler, struct id128 id)
+{
+	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, id);
+
+	if (place == RULER_SHELF_NONE)
+		return;
+	/* Its segments may be gone too: the next admit hears NEED and sends them. */
+	ruler->known.families[place].stored = false;
+}
+
+static void
+set_hold(struct ruler *ruler, uint64_t now_ms, bool on, struct span who)
+{
+	const struct event event = { .kind = EVENT_HOLD, .hold.on = on };
+
+	if (ruler->health.hold != on)
+		ruler_note(ruler, RULER_WARNING, "holding was switched %s by %.*s",
+		           on ? "on" : "off", (int)MIN(who.len, 100), who.data);
+	ruler->health.hold = on;
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
+tell_pressure(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	uint32_t place = ruler_core_budget_named(ruler, now_ms, line->name);
+	const struct event event = {
+		.kind = EVENT_PRESSURE,
+		.pressure = { ruler->known.budgets[place].id, core_pressure(line->word),
+		              line->until_ms },
+	};
+
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
+tell_short(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	uint32_t place = ruler_core_pool(ruler, now_ms, line->name);
+	const struct event event = {
+		.kind = EVENT_SHORT,
+		.short_pool = { ruler->known.pools[place].id, line->count },
+	};
+
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
+count_dead(struct ruler *ruler, const struct protocol_event *line)
+{
+	ruler->health.dead++;
+	ruler_note_job(ruler, RULER_WARNING, line->name, SPAN(""), "dead: %.*s",
+	               (int)MIN(line->word.len, 100), line->word.data);
+}
+
+static void
+take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
+          const struct protocol_event *line)
+{
+	const struct lane_id lane = { line->lane.node, line->lane.domain };
+	struct event event = { .kind = EVENT_TICK };
+
+	switch (line->kind) {
+	case PROTOCOL_EVENT_START:
+		event.kind = EVENT_START;
+		event.start = (struct event_start){ lane, line->generation,
+			                            core_role(line->role), at_ms };
+		break;
+	case PROTOCOL_EVENT_BEGAN:
+		tell_usage(ruler, now_ms, at_ms, EVENT_BEGAN, line);
+		return;
+	case PROTOCOL_EVENT_DONE:
+		count_usage(ruler, line);
+		tell_usage(ruler, now_ms, at_ms, EVENT_DONE, line);
+		return;
+	case PROTOCOL_EVENT_BACK:
+		event.kind = EVENT_BACK;
+		event.back = (struct event_back){ lane, line->generation,
+			                          core_role(line->role),
+			                          core_back(line->word) };
+		break;
+	case PROTOCOL_EVENT_TICKET:
+		tell_ticket(ruler, now_ms, at_ms, line);
+		return;
+	case PROTOCOL_EVENT_PRESSURE:
+		tell_pressure(ruler, now_ms, line);
+		return;
+	case PROTOCOL_EVENT_EMPTY:
+	case PROTOCOL_EVENT_WORK:
+		event.kind =
+			line->kind == PROTOCOL_EVENT_EMPTY ? EVENT_EMPTY : EVENT_WORK;
+		event.family.id = line->family;
+		break;
+	case PROTOCOL_EVENT_EXPIRED:
+		event.kind = EVENT_EXPIRED;
+		event.expired = (struct event_expired){ lane, line->generation };
+		break;
+	case PROTOCOL_EVENT_SHORT:
+		tell_short(ruler, now_ms, line);
+		return;
+	case PROTOCOL_EVENT_HELLO:
+		ruler_session_add(ruler, now_ms, line->nonce, line->name, line->count);
+		return;
+	case PROTOCOL_EVENT_BYE:
+		ruler_session_remove(ruler, now_ms, line->nonce);
+		return;
+	case PROTOCOL_EVENT_DEAD:
+		count_dead(ruler, line);
+		return;
+	case PROTOCOL_EVENT_HOLD:
+		set_hold(ruler, now_ms, line->ok, line->name);
+		return;
+	case PROTOCOL_EVENT_FORGOT:
+		forget_family(ruler, line->family);
+		return;
+	case PROTOCOL_EVENT_DRIFT:
+		ruler->health.drift++;
+		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
+		return;
+	case PROTOCOL_EVENT_ENDED:
+	case PROTOCOL_EVENT_COUNT:
+		return;
+	}
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+/* ---- a read ---------------------------------------------------------------------- */
+
+static uint32_t
+count_lines(struct span text)
+{
+	uint32_t lines = 0;
+	struct span line;
+
+	while (protocol_cut(&text, '\n', &line))
+		lines++;
+	return lines;
+}
+
+static void
+take_lines(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, struct span text)
+{
+	struct protocol_event event;
+	struct span line;
+
+	while (protocol_cut(&text, '\n', &line) &&
+	       ruler_core_room(ruler) > ANSWERS_RESERVE)
+		if (line.len > 0 && protocol_event_parse(line, &event) == 0)
+			take_line(ruler, now_ms, at_ms, &event);
+}
+
+static struct span
+lines_of(const struct reply *entry)
+{
+	const struct reply *fields = reply_at(entry, 1);
+
+	for (size_t i = 0; fields->kind == REPLY_ARRAY && i + 1 < fields->count; i += 2)
+		if (reply_is(&fields->items[i], "e"))
+			return reply_text(&fields->items[i + 1]);
+	return SPAN("");
+}
+
+/* Whole entries as far as the queue has room; the rest is read once more. */
+static bool
+take_entry(struct ruler *ruler, uint64_t now_ms, const struct reply *entry)
+{
+	struct span id = reply_text(reply_at(entry, 0)), lines = lines_of(entry);
+	struct protocol_job_id at = { 0 };
+
+	if (protocol_parse_job_id(id, &at) < 0)
+		return true;
+	if (ruler->queue_count > 0 &&
+	    ruler_core_room(ruler) < count_lines(lines) + ANSWERS_RESERVE)
+		return false;
+	take_lines(ruler, now_ms, at.ms, lines);
+	ruler_copy(ruler->events_read, RULER_CURSOR_SIZE, id);
+	return true;
+}
+
+void
+ruler_events_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                     const struct reply *reply)
+{
+	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
+	size_t count = entries->kind == REPLY_ARRAY ? entries->count : 0;
+	size_t taken = 0;
+
+	(void)index;
+	while (taken < count && take_entry(ruler, now_ms, &entries->items[taken]))
+		taken++;
+	ruler->events_told_at = ruler->queue_in;
+	ruler_clock_events_done(ruler, now_ms, taken < count || count >= EVENTS_COUNT);
+}

@@ -1,0 +1,168 @@
+#include "scheduler/ruler_family.h"
+
+#include "scheduler/ruler_batch.h"
+#include "scheduler/ruler_core.h"
+
+#define SUFFIX_TIMES  4  /* a job has its own estimate if it differs so much */
+#define SUFFIX_TOKENS 64 /* and is not tiny */
+#define SAMPLES_MAX   16 /* weight of the past in an estimate */
+
+static uint32_t
+mix(uint32_t mean, uint32_t samples, uint32_t value)
+{
+	int64_t weight = MIN(samples, SAMPLES_MAX - 1) + 1;
+
+	return (uint32_t)((int64_t)mean + ((int64_t)value - (int64_t)mean) / weight);
+}
+
+static bool
+differs(uint32_t mean, uint32_t value)
+{
+	if (MAX(mean, value) < SUFFIX_TOKENS)
+		return false;
+	return value > (uint64_t)mean * SUFFIX_TIMES ||
+	       mean > (uint64_t)value * SUFFIX_TIMES;
+}
+
+/* A stored estimate is corrected when it is off by a quarter. */
+static bool
+is_off(uint32_t stored, uint32_t value)
+{
+	uint32_t low = MIN(stored, value), high = MAX(stored, value);
+
+	return high - low > low / 4 + 8;
+}
+
+static void
+fill_family(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
+            const struct ruler_job *job)
+{
+	const struct ruler_config *config = ruler->config;
+	struct span class_name = job->model < config->models_count
+	                                 ? config->models[job->model].class_name
+	                                 : SPAN("default");
+
+	family->pool = (uint16_t)ruler_core_pool(ruler, now_ms, job->pool);
+	family->budget =
+		(uint16_t)ruler_core_budget(ruler, now_ms, job->upstream, class_name);
+	family->split = job->split;
+	family->opaque = job->opaque;
+	ruler_copy(family->route, sizeof(family->route), job->route);
+	for (char *at = family->route; *at; at++)
+		if (*at == '|') /* it ends a field of the record */
+			*at = '/';
+}
+
+/* The lineage as this job has it, with what is known of its nodes. */
+static void
+merge_lineage(struct ruler *ruler, struct ruler_family *family,
+              const struct ruler_job *job)
+{
+	struct event model = ruler_known_model_event(&ruler->known, family->model);
+	uint32_t leaf = 1u << (job->lineage.count - 1);
+	uint32_t gates;
+
+	family->lineage = job->lineage;
+	for (uint32_t i = 0; job->split && i < family->lineage.count; i++) {
+		struct lineage_node *node = &family->lineage.nodes[i];
+		uint32_t at = ruler_known_node(&ruler->known, node->id);
+
+		if (node->flags & LINEAGE_SHARED)
+			ruler->known.nodes[at].flags |= RULER_NODE_SHARED;
+		if (ruler->known.nodes[at].flags & RULER_NODE_SHARED)
+			node->flags |= LINEAGE_SHARED;
+	}
+	gates = lineage_gates(&family->lineage, model.model.needs_marker,
+	                      model.model.minimum_tokens);
+	family->gates = gates & ~leaf;
+}
+
+/* Another family's lineage knows a node that is shared since now. */
+static void
+spread_shared(struct ruler *ruler, uint32_t node, struct id128 id)
+{
+	uint32_t place = ruler->known.nodes[node].first_family;
+	struct ruler_family *family;
+	struct event model;
+	uint32_t leaf;
+	bool found = false;
+
+	if (place == RULER_SHELF_NONE)
+		return;
+	family = &ruler->known.families[place];
+	for (uint32_t i = 0; i < family->lineage.count; i++) {
+		if (id_equals(family->lineage.nodes[i].id, id)) {
+			family->lineage.nodes[i].flags |= LINEAGE_SHARED;
+			found = true;
+		}
+	}
+	if (!found) /* its place was given to another one */
+		return;
+	model = ruler_known_model_event(&ruler->known, family->model);
+	leaf = 1u << (family->lineage.count - 1);
+	family->gates = lineage_gates(&family->lineage, model.model.needs_marker,
+	                              model.model.minimum_tokens) &
+	                ~leaf;
+	family->stored_shared =
+		family->lineage.nodes[family->lineage.count - 1].flags & LINEAGE_SHARED;
+	ruler_batch_family(ruler, place)->record = true;
+}
+
+static void
+sight_nodes(struct ruler *ruler, uint64_t now_ms, uint32_t place,
+            const struct ruler_job *job)
+{
+	uint64_t ttl_ms = ruler_known_ttl_ms(&ruler->known, job->upstream);
+
+	for (uint32_t i = 0; job->split && i < job->lineage.count; i++) {
+		struct id128 id = job->lineage.nodes[i].id;
+		uint32_t node = ruler_known_node(&ruler->known, id);
+
+		if (ruler_known_sight(&ruler->known, node, place, now_ms, ttl_ms))
+			spread_shared(ruler, node, id);
+	}
+}
+
+void
+ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
+                    const struct ruler_job *job, bool fresh, bool told)
+{
+	struct ruler_family *family = &ruler->known.families[place];
+	uint32_t gates = family->gates;
+	bool shared;
+
+	if (fresh)
+		fill_family(ruler, now_ms, family, job);
+	family->model =
+		(uint16_t)ruler_core_model(ruler, now_ms, job->upstream, job->model);
+	family->tail_marked |= job->tail_marked;
+	family->streams = job->streams;
+	family->ttl_ms = job->ttl_ms;
+	family->seen_ms = now_ms;
+	if (!told) { /* else it was counted the first time */
+		sight_nodes(ruler, now_ms, place, job);
+		family->input = mix(family->input, family->samples, job->input_tokens);
+		family->output = mix(family->output, family->samples, job->output_tokens);
+		family->samples++;
+		ruler->health.admitted++;
+	}
+	merge_lineage(ruler, family, job);
+	if (!job->now &&
+	    (family->hold_max_ms == 0 || job->hold_max_ms < family->hold_max_ms))
+		family->hold_max_ms = job->hold_max_ms;
+
+	shared = family->lineage.nodes[family->lineage.count - 1].flags & LINEAGE_SHARED;
+	if (gates != family->gates || shared != family->stored_shared ||
+	    family->hold_max_ms != family->stored_hold_max_ms ||
+	    is_off(family->stored_input, family->input) ||
+	    is_off(family->stored_output, family->output))
+		ruler_batch_family(ruler, place)->record = true;
+	family->stored_shared = shared;
+}
+
+bool
+ruler_family_differs(const struct ruler_family *family, const struct ruler_job *job)
+{
+	return differs(family->input, job->input_tokens) ||
+	       differs(family->output, job->output_tokens);
+}

@@ -1,0 +1,20 @@
+/* ruler_family.h - what a new job changes in what is known of its family.
+ *
+ *   lineage     nodes, who shares them, which of them may hold the family back
+ *   estimates   running means of tail and reserved output; a job that differs more than
+ *               four times carries its own
+ *
+ * Whenever the stored record would say something else, the family's F goes along. */
+#ifndef SCHEDULER_RULER_FAMILY_H
+#define SCHEDULER_RULER_FAMILY_H
+
+#include "scheduler/ruler_state.h"
+
+/* `fresh`: just made; `told`: this job was counted before (its batch goes out again). */
+void ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
+                         const struct ruler_job *job, bool fresh, bool told);
+
+/* Whether the job needs an estimate of its own. */
+bool ruler_family_differs(const struct ruler_family *family, const struct ruler_job *job);
+
+#endif

@@ -1,0 +1,20 @@
+/* ruler_intern.h - segments of a job: stored once, and only reused byte for byte. */
+#ifndef SCHEDULER_RULER_INTERN_H
+#define SCHEDULER_RULER_INTERN_H
+
+#include "scheduler/ruler_state.h"
+
+/* Makes sure that each node of the job stands for its bytes: new segments go into the
+ * batch; a place taken by other bytes gives the node another id.  ERR_AGAIN: the stored
+ * bytes had to be asked for; ERR_FULL: send the batch first. */
+MUST_USE int ruler_intern_job(struct ruler *ruler, struct ruler_job *job,
+                              struct call_list *out);
+
+/* The batch was admitted, or was not: its new segments are stored, or are not. */
+void ruler_intern_stored(struct ruler *ruler);
+void ruler_intern_undo(struct ruler *ruler);
+
+void ruler_intern_on_segment(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                             const struct reply *reply);
+
+#endif

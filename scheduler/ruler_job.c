@@ -1,0 +1,386 @@
+#include "scheduler/ruler_job.h"
+
+#include "common/codec/marker.h"
+#include "common/text.h"
+
+#include <stdio.h>
+
+void
+ruler_job_init(struct ruler_job_reader *reader, const struct ruler_config *config)
+{
+	const struct envelope_limits limits = {
+		.body_max = config->job_size_max,
+		.pack_max = ENVELOPE_PACK_MAX,
+	};
+
+	*reader = (struct ruler_job_reader){ .config = config };
+	envelope_init(&reader->envelopes, &limits);
+	chain_init(&reader->chain);
+}
+
+void
+ruler_job_fini(struct ruler_job_reader *reader)
+{
+	envelope_fini(&reader->envelopes);
+	chain_fini(&reader->chain);
+}
+
+uint32_t
+ruler_job_open(struct ruler_job_reader *reader, const struct envelope_pair *pairs,
+               size_t pairs_count, uint64_t entry_ms, uint32_t index)
+{
+	int count = envelope_open(&reader->envelopes, pairs, pairs_count, entry_ms,
+	                          &reader->fault);
+
+	reader->pairs = pairs;
+	reader->pairs_count = pairs_count;
+	reader->is_open = count > 0;
+	reader->count = count > 0 ? (uint32_t)count : 1;
+	reader->index = 0;
+	if (index > 0 && reader->is_open && envelope_seek(&reader->envelopes, index) == 0)
+		reader->index = index;
+	return reader->count;
+}
+
+/* ---- what is wrong with it ------------------------------------------------------- */
+
+static void
+make_dead(struct ruler_job *job, const char *reason, const char *text)
+{
+	job->kind = RULER_JOB_DEAD;
+	job->reason = reason;
+	job->text = text;
+}
+
+/* A job that cannot be read may still say where its result goes. */
+static struct span
+find_reply(const struct ruler_job_reader *reader)
+{
+	for (size_t i = 0; i < reader->pairs_count; i++)
+		if (span_equals(reader->pairs[i].name, SPAN("reply")) &&
+		    text_is_name(reader->pairs[i].value))
+			return reader->pairs[i].value;
+	return SPAN("");
+}
+
+static void
+make_faulty(struct ruler_job_reader *reader, struct ruler_job *job)
+{
+	bool unsupported = reader->fault.fault == ENVELOPE_UNSUPPORTED;
+
+	job->reply = find_reply(reader);
+	(void)snprintf(reader->text, sizeof(reader->text), "%s", reader->fault.text);
+	make_dead(job, unsupported ? "unsupported" : "malformed", reader->text);
+}
+
+static int
+find_upstream(const struct ruler_config *config, struct span name, size_t *ret_index)
+{
+	for (size_t i = 0; i < config->upstreams_count; i++) {
+		if (span_equals(config->upstreams[i].name, name)) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+	return ERR_NOT_FOUND;
+}
+
+static void
+make_homeless(struct ruler_job_reader *reader, struct ruler_job *job)
+{
+	const struct ruler_config *config = reader->config;
+	char name[96];
+	size_t len;
+
+	(void)text_escape(reader->envelope.upstream, name, sizeof(name));
+	len = (size_t)snprintf(reader->text, sizeof(reader->text),
+	                       "There is no upstream \"%s\". warmq.yaml has:", name);
+	for (size_t i = 0; i < config->upstreams_count && len < sizeof(reader->text); i++)
+		len += (size_t)snprintf(reader->text + len, sizeof(reader->text) - len,
+		                        " %.*s", (int)config->upstreams[i].name.len,
+		                        config->upstreams[i].name.data);
+	make_dead(job, "malformed", reader->text);
+}
+
+/* ---- reading --------------------------------------------------------------------- */
+
+static void
+read_envelope(struct ruler_job_reader *reader, struct ruler_job *job)
+{
+	const struct envelope *envelope = &reader->envelope;
+
+	job->envelope = envelope;
+	job->reply = envelope->reply;
+	job->band = envelope->priority;
+	if (envelope->kind == ENVELOPE_PREFIX) {
+		job->kind = RULER_JOB_PREFIX;
+		return;
+	}
+	job->kind = RULER_JOB_RUN;
+	if (find_upstream(reader->config, envelope->upstream, &job->upstream) < 0) {
+		make_homeless(reader, job);
+		return;
+	}
+	job->hold_max_ms = MIN(envelope->hold_max_ms,
+	                       reader->config->upstreams[job->upstream].hold_max_ms);
+	job->now = job->hold_max_ms <= RULER_JOB_NOW_MS;
+}
+
+int
+ruler_job_read(struct ruler_job_reader *reader, uint32_t index, struct ruler_job *ret_job)
+{
+	struct ruler_job job = { .reply = SPAN("") };
+	int err = 0;
+
+	if (index >= reader->count)
+		return ERR_NOT_FOUND;
+	if (!reader->is_open) {
+		make_faulty(reader, &job);
+		*ret_job = job;
+		return 0;
+	}
+	if (index != reader->index) {
+		err = envelope_seek(&reader->envelopes, index);
+		if (err < 0)
+			return err;
+	}
+	err = envelope_next(&reader->envelopes, &reader->envelope, &reader->fault);
+	if (err == ERR_NOT_FOUND || err == ERR_MEMORY)
+		return err;
+	reader->index = index + 1;
+	if (err < 0)
+		make_faulty(reader, &job);
+	else
+		read_envelope(reader, &job);
+	*ret_job = job;
+	return 0;
+}
+
+/* ---- identity -------------------------------------------------------------------- */
+
+static size_t
+find_model(const struct ruler_config *config, struct span model)
+{
+	for (size_t i = 0; i + 1 < config->models_count; i++)
+		if (text_matches(config->models[i].match, model))
+			return i;
+	return config->models_count > 0 ? config->models_count - 1 : 0;
+}
+
+static struct span
+find_pool(const struct ruler_config *config, struct span route, struct span upstream)
+{
+	for (size_t i = 0; i < config->pools_count; i++)
+		if (text_matches(config->pools[i].match_route, route) &&
+		    text_matches(config->pools[i].match_upstream, upstream))
+			return config->pools[i].name;
+	return SPAN("default");
+}
+
+struct dialect_traits
+ruler_job_traits(const struct ruler_config *config, size_t upstream, size_t model)
+{
+	const struct ruler_upstream *it = &config->upstreams[upstream];
+	struct dialect_traits traits = it->traits;
+
+	if (model >= config->models_count)
+		return traits;
+	if (traits.dialect == DIALECT_OPENAI_CHAT)
+		traits.markers = it->markers && config->models[model].breakpoint
+		                         ? MARKER_BREAKPOINT
+		                         : MARKER_NONE;
+	if (config->models[model].tokens_min > 0)
+		traits.tokens_min = config->models[model].tokens_min;
+	return traits;
+}
+
+static struct span
+make_route(struct ruler_job_reader *reader)
+{
+	struct span upstream = reader->envelope.upstream, model = reader->chain.model;
+	int len;
+
+	if (reader->envelope.route.len > 0)
+		return reader->envelope.route;
+	len = snprintf(reader->route, sizeof(reader->route), "%.*s/%.*s",
+	               (int)MIN(upstream.len, TEXT_NAME_MAX), upstream.data,
+	               (int)MIN(model.len, TEXT_NAME_MAX),
+	               model.len > 0 ? model.data : "");
+	for (int i = 0; i < len; i++)
+		if ((unsigned char)reader->route[i] < 0x20 || reader->route[i] == 0x7f)
+			reader->route[i] = '?';
+	return (struct span){ reader->route, (size_t)MAX(len, 0) };
+}
+
+/* A job without nodes waits with the others of its route that have none. */
+static struct id128
+opaque_family(const struct ruler_job_reader *reader, const struct ruler_job *job)
+{
+	const struct envelope *envelope = &reader->envelope;
+	const struct ruler_config *config = reader->config;
+	struct id_hash hash;
+
+	id_hash_init(&hash, reader->identity);
+	id_hash_field(&hash, SPAN("opaque"));
+	id_hash_field(&hash, envelope->upstream);
+	id_hash_field(&hash, job->route);
+	if (job->model < config->models_count)
+		id_hash_field(&hash, config->models[job->model].class_name);
+	return id_hash_final(&hash);
+}
+
+/* Which nodes a marker of ours could go to, each looked at alone. */
+static uint32_t
+markable_nodes(const struct ruler_job_reader *reader, const struct ruler_job *job)
+{
+	const struct ruler_upstream *upstream = &reader->config->upstreams[job->upstream];
+	const struct dialect_traits traits =
+		ruler_job_traits(reader->config, job->upstream, job->model);
+	const struct chain *chain = &reader->chain;
+	struct part_own own = { .dialect = upstream->traits.dialect };
+	struct part_px px[PART_NODES_MAX];
+	struct marker_request request = {
+		.traits = &traits,
+		.px = px,
+		.px_count = chain->count,
+		.own = &own,
+		.never = !upstream->markers ||
+		         reader->envelope.markers == ENVELOPE_MARKERS_NEVER,
+	};
+	struct marker_plan plan;
+	uint32_t bits = 0;
+
+	if (chain->own.len > 0 && part_own_read(chain->own, &own) < 0)
+		return 0;
+	for (unsigned i = 0; i < chain->count; i++)
+		px[i] = chain->node[i].px;
+	for (unsigned i = 0; i < chain->count; i++) {
+		request.want = 1u << i;
+		marker_plan(&request, &plan);
+		bits |= plan.insert & (1u << i);
+	}
+	return bits;
+}
+
+static bool
+has_tail_marker(const struct ruler_job_reader *reader)
+{
+	const struct chain *chain = &reader->chain;
+	struct part_own own;
+
+	if (chain->count == 0 || chain->own.len == 0 ||
+	    part_own_read(chain->own, &own) < 0)
+		return false;
+	return own.automatic != TTL_NONE ||
+	       own.later[chain->node[chain->count - 1].tier] != TTL_NONE;
+}
+
+static void
+copy_lineage(const struct ruler_job_reader *reader, uint32_t markable,
+             struct ruler_job *job)
+{
+	const struct chain *chain = &reader->chain;
+
+	/* What is not stored in segments has no nodes that others could share. */
+	if (chain->count == 0 || !chain->split) {
+		struct id128 leaf = chain->count > 0 ? chain->node[chain->count - 1].id
+		                                     : opaque_family(reader, job);
+
+		job->lineage = (struct lineage){ .count = 1, .nodes[0].id = leaf };
+		if (chain->count > 0)
+			job->lineage.nodes[0].tokens =
+				chain->node[chain->count - 1].tokens;
+		job->family = leaf;
+		return;
+	}
+	VERIFY(chain->count <= LINEAGE_MAX);
+	job->lineage.count = chain->count;
+	for (unsigned i = 0; i < chain->count; i++) {
+		const struct chain_node *node = &chain->node[i];
+		uint32_t flags = 0;
+
+		flags |= node->declared ? LINEAGE_SHARED : 0;
+		flags |= node->user_marked ? LINEAGE_MARKED : 0;
+		flags |= markable & (1u << i) ? LINEAGE_MARKABLE : 0;
+		job->lineage.nodes[i] =
+			(struct lineage_node){ node->id, node->tokens, flags };
+	}
+	job->family = chain->node[chain->count - 1].id;
+}
+
+static uint32_t
+clamp_tokens(int64_t tokens)
+{
+	return (uint32_t)MIN(MAX(tokens, 0), 99999999);
+}
+
+void
+ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
+                   struct ruler_job *job)
+{
+	const struct ruler_config *config = reader->config;
+	const struct ruler_upstream *upstream = &config->upstreams[job->upstream];
+	const struct envelope *envelope = &reader->envelope;
+	struct chain *chain = &reader->chain;
+	struct chain_error error;
+	const struct chain_input input = {
+		.traits = &upstream->traits,
+		.seed = reader->identity,
+		.upstream = envelope->upstream,
+		.betas = envelope->betas,
+		.body = envelope->body,
+		.prefix = prefix,
+		.shared = envelope->shared,
+	};
+
+	VERIFY(job->kind == RULER_JOB_RUN);
+	if (chain_build(chain, &input, &error) < 0) {
+		(void)snprintf(reader->text, sizeof(reader->text), "%s", error.text);
+		make_dead(job, "malformed", reader->text);
+		return;
+	}
+	job->model = find_model(config, chain->model);
+	job->route = make_route(reader);
+	job->pool = find_pool(config, job->route, envelope->upstream);
+	job->opaque = chain->opaque != CHAIN_SPLITTABLE;
+	job->split = chain->split;
+	job->slim = reader->count > 1 || chain->own.len > 0;
+	job->streams = upstream->traits.stream;
+	job->tail_marked = has_tail_marker(reader);
+	if (chain->count > 0)
+		job->ttl_ms = dialect_ttl_ms(chain->node[chain->count - 1].px.ttl);
+	job->input_tokens = clamp_tokens(chain->own_tokens);
+	job->output_tokens = chain->max_tokens < 0 ? RULER_JOB_OUTPUT_GUESS
+	                                           : clamp_tokens(chain->max_tokens);
+	copy_lineage(reader, markable_nodes(reader, job), job);
+}
+
+struct span
+ruler_job_segment(const struct ruler_job_reader *reader, uint32_t node)
+{
+	VERIFY(node < reader->chain.count);
+	return reader->chain.node[node].value;
+}
+
+void
+ruler_job_salt(struct ruler_job_reader *reader, uint32_t node, uint32_t salt,
+               struct ruler_job *job)
+{
+	chain_salt(&reader->chain, node, salt);
+	for (uint32_t i = node; i < job->lineage.count; i++)
+		job->lineage.nodes[i].id = reader->chain.node[i].id;
+	job->family = job->lineage.nodes[job->lineage.count - 1].id;
+}
+
+void
+ruler_job_payload(const struct ruler_job_reader *reader, const struct ruler_job *job,
+                  struct buffer *out)
+{
+	struct envelope envelope = reader->envelope;
+
+	if (job->kind == RULER_JOB_RUN && reader->chain.own.len > 0) {
+		envelope.body = reader->chain.own;
+		envelope.body_kind = ENVELOPE_OWN;
+	}
+	envelope_write_slim(&envelope, out);
+}

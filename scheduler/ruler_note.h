@@ -1,0 +1,15 @@
+/* ruler_note.h - what a ruler tells people, as sentences. */
+#ifndef SCHEDULER_RULER_NOTE_H
+#define SCHEDULER_RULER_NOTE_H
+
+#include "scheduler/ruler_state.h"
+
+void ruler_note(struct ruler *ruler, enum ruler_level level, const char *format, ...)
+	PRINTF(3, 4);
+void ruler_note_job(struct ruler *ruler, enum ruler_level level, struct span job,
+                    struct span route, const char *format, ...) PRINTF(5, 6);
+
+/* A note of the core, with names in place of its ids. */
+void ruler_note_command(struct ruler *ruler, const struct command_note *note);
+
+#endif

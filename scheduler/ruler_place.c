@@ -1,0 +1,258 @@
+#include "scheduler/ruler_place.h"
+
+#include "scheduler/ruler_batch.h"
+#include "scheduler/ruler_core.h"
+#include "scheduler/ruler_family.h"
+#include "scheduler/ruler_intern.h"
+#include "scheduler/ruler_note.h"
+#include "scheduler/ruler_prefix.h"
+
+#define DEAD_RESULT_MS 86400000 /* how long the result of a dead job is kept */
+#define DELAY_MS_MIN   20       /* a job due so soon goes straight into its list */
+
+/* ---- one job --------------------------------------------------------------------- */
+
+/* What a producer gets for a job that ends here. */
+static void
+append_dead_result(struct buffer *out, struct span id, const struct ruler_job *job)
+{
+	(void)buffer_append(out, SPAN("{\"id\":"));
+	(void)buffer_append_json(out, id);
+	(void)buffer_append(out, SPAN(",\"state\":\"dead\",\"reason\":"));
+	(void)buffer_append_json(out, span_from(job->reason));
+	(void)buffer_append(out, SPAN(",\"text\":"));
+	(void)buffer_append_json(out, span_from(job->text));
+	if (job->envelope && job->envelope->ref.len > 0) {
+		(void)buffer_append(out, SPAN(",\"ref\":"));
+		(void)buffer_append_json(out, job->envelope->ref);
+	}
+	(void)buffer_append_byte(out, '}');
+}
+
+static void
+add_dead(struct ruler *ruler, struct protocol_job_id id, const struct ruler_job *job)
+{
+	struct ruler_admit *admit = &ruler->admit;
+	char text[PROTOCOL_JOB_ID_SIZE];
+	struct span name = { text, protocol_print_job_id(id, text) };
+	size_t from;
+
+	ruler_batch_word(admit, RULER_GROUP_DEAD, name);
+	ruler_batch_word(admit, RULER_GROUP_DEAD, span_from(job->reason));
+	ruler_batch_word(admit, RULER_GROUP_DEAD, span_from(job->text));
+	from = admit->bytes.len;
+	/* Empty bytes of a whole entry: it is moved inside Redis, whatever its size. */
+	if (id.part > 0 && job->envelope)
+		ruler_job_payload(&admit->reader, job, &admit->bytes);
+	ruler_batch_tail(admit, RULER_GROUP_DEAD, from);
+	ruler_batch_word(admit, RULER_GROUP_DEAD, job->reply);
+	ruler_batch_number(admit, RULER_GROUP_DEAD, DEAD_RESULT_MS);
+	from = admit->bytes.len;
+	append_dead_result(&admit->bytes, name, job);
+	ruler_batch_tail(admit, RULER_GROUP_DEAD, from);
+	ruler_batch_item(admit, RULER_GROUP_DEAD);
+	ruler->health.dead++;
+	ruler_note_job(ruler, RULER_WARNING, name, SPAN(""), "dead at admission: %s: %s",
+	               job->reason, job->text);
+}
+
+static void
+add_prefix(struct ruler *ruler, struct protocol_job_id id, struct ruler_job *job)
+{
+	const struct envelope *envelope = job->envelope;
+	struct ruler_admit *admit = &ruler->admit;
+	struct chain_error error = { "" };
+	struct id128 version;
+
+	if (chain_prefix_check(DIALECT_ANTHROPIC, envelope->body, &version, &error) < 0 &&
+	    chain_prefix_check(DIALECT_OPENAI_CHAT, envelope->body, &version, &error) <
+	            0) {
+		job->kind = RULER_JOB_DEAD;
+		job->reason = "malformed";
+		job->text = error.text;
+		add_dead(ruler, id, job);
+		return;
+	}
+	ruler_batch_word(admit, RULER_GROUP_PREFIXES, envelope->prefix);
+	ruler_batch_word(admit, RULER_GROUP_PREFIXES, envelope->body);
+	ruler_batch_item(admit, RULER_GROUP_PREFIXES);
+	ruler_prefix_put(ruler, envelope->prefix, envelope->body);
+}
+
+/* ---- prefixes -------------------------------------------------------------------- */
+
+static void
+make_dead(struct ruler_job *job, const char *reason, const char *text)
+{
+	job->kind = RULER_JOB_DEAD;
+	job->reason = reason;
+	job->text = text;
+}
+
+/* A pinned job wants one version and no other. */
+static void
+check_pin(struct ruler *ruler, struct span content, struct ruler_job *job)
+{
+	const struct ruler_upstream *upstream = &ruler->config->upstreams[job->upstream];
+	struct span pin = job->envelope->prefix_pin;
+	struct chain_error error;
+	struct id128 version;
+	char hex[ID_HEX_LEN];
+
+	if (pin.len == 0)
+		return;
+	if (chain_prefix_check(upstream->traits.dialect, content, &version, &error) < 0) {
+		make_dead(job, "malformed", "the named prefix is not valid");
+		return;
+	}
+	id_encode(version, hex);
+	if (pin.len > ID_HEX_LEN || memcmp(pin.data, hex, pin.len) != 0)
+		make_dead(
+			job, "malformed",
+			"prefix changed: the stored version is not the one that the job "
+			"pins");
+}
+
+static enum ruler_place
+find_prefix(struct ruler *ruler, struct ruler_job *job, struct span *ret_content,
+            struct call_list *out)
+{
+	struct span name = job->envelope->prefix;
+	int err;
+
+	*ret_content = (struct span){ NULL, 0 };
+	if (name.len == 0)
+		return RULER_PLACE_TAKEN;
+	err = ruler_prefix_find(ruler, name, ret_content);
+	if (err == ERR_AGAIN) {
+		if (!ruler_fits(out, 4, 512))
+			return RULER_PLACE_FULL;
+		ruler_prefix_ask(ruler, name, out);
+		ruler->admit.waits = true;
+		return RULER_PLACE_WAITS;
+	}
+	if (err == ERR_NOT_FOUND)
+		make_dead(job, "prefix_missing", "there is no named prefix of this name");
+	else
+		check_pin(ruler, *ret_content, job);
+	return RULER_PLACE_TAKEN;
+}
+
+/* ---- into the batch -------------------------------------------------------------- */
+
+static void
+add_slim(struct ruler_admit *admit, enum ruler_group group, const struct ruler_job *job)
+{
+	size_t from = admit->bytes.len;
+
+	ruler_job_payload(&admit->reader, job, &admit->bytes);
+	ruler_batch_tail(admit, group, from);
+	ruler_batch_item(admit, group);
+}
+
+static void
+add_later(struct ruler *ruler, struct span name, uint32_t place,
+          const struct ruler_job *job)
+{
+	struct ruler_admit *admit = &ruler->admit;
+	char letter = protocol_band_letter((enum protocol_band)job->band);
+	size_t from;
+
+	(void)ruler_batch_family(ruler, place);
+	ruler_batch_word(admit, RULER_GROUP_LATER, name);
+	ruler_batch_number(admit, RULER_GROUP_LATER, job->envelope->not_before_ms);
+	from = admit->bytes.len;
+	(void)buffer_append_id(&admit->bytes, job->family);
+	ruler_batch_tail(admit, RULER_GROUP_LATER, from);
+	ruler_batch_word(admit, RULER_GROUP_LATER,
+	                 job->now ? SPAN("now") : (struct span){ &letter, 1 });
+	add_slim(admit, RULER_GROUP_LATER, job);
+}
+
+static void
+add_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, uint32_t place,
+        const struct ruler_job *job, bool *ret_slim)
+{
+	struct ruler_admit *admit = &ruler->admit;
+	const struct ruler_family *family = &ruler->known.families[place];
+	struct protocol_element element = { .id = id, .slim = job->slim };
+	char text[PROTOCOL_JOB_ID_SIZE];
+	struct span name = { text, protocol_print_job_id(id, text) };
+
+	if (job->envelope->deadline_ms != ENVELOPE_NO_TIME) {
+		ruler_batch_word(admit, RULER_GROUP_DEADLINES, name);
+		ruler_batch_number(admit, RULER_GROUP_DEADLINES,
+		                   job->envelope->deadline_ms);
+		ruler_batch_item(admit, RULER_GROUP_DEADLINES);
+	}
+	if (job->envelope->not_before_ms > now_ms + DELAY_MS_MIN) {
+		add_later(ruler, name, place, job);
+		*ret_slim = true;
+		return;
+	}
+	if (ruler_family_differs(family, job)) {
+		element.has_estimate = true;
+		element.input = job->input_tokens;
+		element.output = job->output_tokens;
+	}
+	if (job->slim) {
+		ruler_batch_word(admit, RULER_GROUP_SLIMS, name);
+		add_slim(admit, RULER_GROUP_SLIMS, job);
+	}
+	ruler_batch_push(ruler, place,
+	                 job->now ? EVENT_LIST_NOW : (enum event_list)job->band,
+	                 &element);
+	*ret_slim = job->slim;
+}
+
+enum ruler_place
+ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
+                bool told, struct ruler_job *job, bool *ret_slim, struct call_list *out)
+{
+	struct span prefix = { NULL, 0 };
+	enum ruler_place verdict = RULER_PLACE_TAKEN;
+	uint32_t place;
+	bool fresh;
+	int err;
+
+	*ret_slim = true;
+	if (job->kind == RULER_JOB_RUN)
+		verdict = find_prefix(ruler, job, &prefix, out);
+	if (verdict != RULER_PLACE_TAKEN)
+		return verdict;
+	if (job->kind == RULER_JOB_RUN)
+		ruler_job_identify(&ruler->admit.reader, prefix, job);
+	if (job->kind == RULER_JOB_PREFIX) {
+		add_prefix(ruler, id, job);
+		return RULER_PLACE_TAKEN;
+	}
+	if (job->kind == RULER_JOB_DEAD) {
+		add_dead(ruler, id, job);
+		*ret_slim = id.part > 0; /* a whole entry is moved by the function */
+		return RULER_PLACE_TAKEN;
+	}
+	err = ruler_intern_job(ruler, job, out);
+	if (err < 0)
+		return err == ERR_AGAIN ? RULER_PLACE_WAITS : RULER_PLACE_FULL;
+	place = ruler_known_family(&ruler->known, job->family, &fresh);
+	ruler_family_update(ruler, now_ms, place, job, fresh, told);
+	add_run(ruler, now_ms, id, place, job, ret_slim);
+	return RULER_PLACE_TAKEN;
+}
+
+void
+ruler_place_dead(struct ruler *ruler, const struct ruler_entry *entry)
+{
+	struct ruler_job job = {
+		.kind = RULER_JOB_DEAD,
+		.reason = "malformed",
+		.text = "parser: the scheduler died, or Redis refused, each time this "
+			"entry "
+			"was looked at",
+		.reply = SPAN(""),
+	};
+	struct protocol_job_id id = { 0 };
+
+	if (protocol_parse_job_id(entry->id, &id) == 0)
+		add_dead(ruler, id, &job);
+}

@@ -1,0 +1,23 @@
+/* ruler_place.h - where one job goes: into a list, into `later`, or to the dead. */
+#ifndef SCHEDULER_RULER_PLACE_H
+#define SCHEDULER_RULER_PLACE_H
+
+#include "scheduler/ruler_state.h"
+
+enum ruler_place {
+	RULER_PLACE_TAKEN,
+	RULER_PLACE_WAITS, /* something has to be asked of Redis first */
+	RULER_PLACE_FULL,  /* send what is there, then come back */
+};
+
+/* Adds a job, as it was read, to the batch.  `told`: the core knows of it already.
+ * *ret_slim: nothing of it is left in the stream (written when TAKEN). */
+enum ruler_place ruler_place_job(struct ruler *ruler, uint64_t now_ms,
+                                 struct protocol_job_id id, bool told,
+                                 struct ruler_job *job, bool *ret_slim,
+                                 struct call_list *out);
+
+/* A whole entry that must not be looked at. */
+void ruler_place_dead(struct ruler *ruler, const struct ruler_entry *entry);
+
+#endif

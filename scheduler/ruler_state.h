@@ -1,0 +1,287 @@
+/* ruler_state.h - the memory of a ruler; only the ruler_*.c files look into it.
+ *
+ *   ruler_rule      who rules; renewing; reaping first
+ *   ruler_rebuild   memory from Redis, after every take-over and every doubt
+ *   ruler_inbox     pages of entries, and where admission stands
+ *   ruler_admit     jobs of a page into one call of `admit`
+ *   ruler_events    lines of the event stream for the core
+ *   ruler_grant     commands of the core into calls, and their outcomes
+ *   ruler_clock     what is done every so often
+ *   ruler_core      the core's queue: answers only enqueue, steps decide
+ *
+ * A call's tag is kind, connection and an index that means something to its kind.  What
+ * belongs to an earlier connection, or to a memory that was thrown away, is ignored: the
+ * `connection` number rises at both. */
+#ifndef SCHEDULER_RULER_STATE_H
+#define SCHEDULER_RULER_STATE_H
+
+#include "common/codec/protocol_answer.h"
+#include "common/codec/protocol_call.h"
+#include "common/prng.h"
+#include "scheduler/ruler.h"
+#include "scheduler/ruler_job.h"
+#include "scheduler/ruler_known.h"
+#include "scheduler/ruler_segments.h"
+
+#define RULER_BATCH_JOBS    500  /* of one admit; DATAPATH: no gain above */
+#define RULER_QUEUE_MAX     4096 /* events not yet told to the core */
+#define RULER_PENDING_MAX   2048 /* commands of the core not yet sent */
+#define RULER_GRANT_LANES   128  /* of one grant */
+#define RULER_GRANT_BUDGETS 32
+#define RULER_GRANTS_MAX    8 /* under way */
+#define RULER_GLANCES_MAX   100
+#define RULER_SESSIONS_MAX  4096
+#define RULER_PREFIXES_MAX  64
+#define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
+
+enum ruler_call {
+	RULER_CALL_NONE,
+	RULER_CALL_YIELD, /* giving the rule up */
+	RULER_CALL_RULE,
+	RULER_CALL_REAP,
+	RULER_CALL_META,
+	RULER_CALL_NOTE, /* answers that nobody waits for */
+	RULER_CALL_AUDIT,
+	RULER_CALL_FAMILIES,
+	RULER_CALL_LANES,
+	RULER_CALL_WORKERS,
+	RULER_CALL_LEASES,
+	RULER_CALL_SLOTS,
+	RULER_CALL_BUDGET,
+	RULER_CALL_READ,
+	RULER_CALL_READ_BLOCK,
+	RULER_CALL_READ_REST,
+	RULER_CALL_SEGMENT,
+	RULER_CALL_PREFIX,
+	RULER_CALL_ADMIT,
+	RULER_CALL_TRY,
+	RULER_CALL_EVENTS,
+	RULER_CALL_GRANT,
+	RULER_CALL_GLANCE,
+	RULER_CALL_PROMOTE,
+	RULER_CALL_EXPIRE,
+	RULER_CALL_HOLD,
+	RULER_CALL_INFO,
+	RULER_CALL_COUNT,
+};
+
+enum ruler_timer {
+	RULER_TIMER_RENEW,
+	RULER_TIMER_REAP,
+	RULER_TIMER_PROMOTE,
+	RULER_TIMER_EXPIRE,
+	RULER_TIMER_AUDIT,
+	RULER_TIMER_EVENTS,
+	RULER_TIMER_HOLD,
+	RULER_TIMER_WORKERS,
+	RULER_TIMER_INFO,
+	RULER_TIMER_STATUS,
+	RULER_TIMER_TRIM, /* a grant of nothing, to store the event cursor */
+	RULER_TIMER_COUNT,
+};
+
+struct ruler_timer_state {
+	uint64_t due_ms;
+	bool busy; /* its call is under way */
+};
+
+#define RULER_CURSOR_SIZE 48
+
+/* All before `entry` is admitted, and n jobs of it; n 0: all of it. */
+struct ruler_cursor {
+	char entry[RULER_CURSOR_SIZE];
+	uint64_t n;
+};
+
+struct ruler_entry {
+	struct span id;
+	uint64_t ms; /* of the id */
+	uint32_t pairs_from, pairs_count;
+};
+
+struct ruler_page { /* what one read brought */
+	bool full;
+	char *bytes;
+	size_t room, len;
+	struct ruler_entry *entries;
+	uint32_t entries_count, entries_room;
+	struct envelope_pair *pairs;
+	uint32_t pairs_count, pairs_room;
+};
+
+struct ruler_inbox {
+	struct ruler_page pages[2];
+	uint32_t head;                   /* the page that is being admitted */
+	char read_to[RULER_CURSOR_SIZE]; /* id of the last entry read */
+	uint32_t serial;                 /* of the read under way */
+	bool reading;
+	bool rest;        /* the first read is of the entry at the cursor: a pack */
+	uint64_t read_ms; /* not before */
+	uint32_t count;
+};
+
+/* What one kind of group of an admit has so far. */
+enum ruler_group {
+	RULER_GROUP_SEGMENTS,
+	RULER_GROUP_SLIMS,
+	RULER_GROUP_LATER,
+	RULER_GROUP_DEAD,
+	RULER_GROUP_DEADLINES,
+	RULER_GROUP_GONE,
+	RULER_GROUP_PREFIXES,
+	RULER_GROUP_COUNT,
+};
+
+struct ruler_words {
+	struct call_arg *words; /* into admit.bytes */
+	uint32_t items, count, max;
+};
+
+struct ruler_batch_job {
+	struct call_arg element;
+	uint32_t next; /* of the same family and list; UINT32_MAX: the last */
+};
+
+struct ruler_batch_family {
+	uint32_t family; /* place */
+	bool record;     /* F is due */
+	uint32_t first[EVENT_LIST_COUNT], last[EVENT_LIST_COUNT];
+	uint32_t jobs[EVENT_LIST_COUNT];
+	uint64_t oldest_ms;
+};
+
+struct ruler_admit {
+	struct ruler_cursor stored;    /* as Redis has it */
+	struct ruler_cursor to;        /* of the batch */
+	uint32_t entry, job;           /* where the next job stands in the head page */
+	uint32_t entry_from, job_from; /* where the batch began */
+	uint32_t entry_fed, job_fed;   /* the core knows all before here */
+	bool open;                     /* the reader stands in `entry` */
+	bool sent;                     /* the batch is under way */
+	bool waits;                    /* for a segment or a prefix */
+	bool isolates;                 /* one entry at a time, with a note before */
+	bool noted;                    /* that note is written */
+	bool kills;        /* the next entry killed its reader: do not parse it */
+	uint32_t isolated; /* entries to go */
+	uint32_t tries, refusals;
+	uint32_t serial; /* of the batch */
+	uint32_t jobs_count, families_count, parsed_bytes;
+	struct buffer bytes;
+	struct ruler_words groups[RULER_GROUP_COUNT];
+	struct ruler_batch_job *jobs;
+	struct ruler_batch_family *families;
+	struct id128 *pending; /* nodes whose segments go out with it */
+	uint32_t pending_count;
+	struct id128 wanted; /* segment or prefix that is asked for */
+	struct ruler_job_reader reader;
+};
+
+struct ruler_prefix {
+	struct id128 name; /* hash */
+	char text[TEXT_NAME_MAX + 1];
+	uint32_t page; /* serial of the page for which it was asked */
+	bool missing;
+};
+
+struct ruler_granted_lane {
+	struct lane_id lane;
+	uint64_t g_new;
+};
+
+struct ruler_grant_call { /* one grant under way */
+	bool busy;
+	uint32_t lanes_count, budgets_count;
+	struct ruler_granted_lane lanes[RULER_GRANT_LANES];
+	struct id128 budgets[RULER_GRANT_BUDGETS];
+	char cursor[RULER_CURSOR_SIZE];
+};
+
+struct ruler_session {
+	uint64_t nonce;
+	uint32_t pool, slots;
+	bool seen, fetched;
+};
+
+struct ruler_rebuild {
+	int stage;
+	bool sent;
+	char cursor[24]; /* of HSCAN */
+	uint32_t budget; /* next to read */
+	uint64_t families, lanes;
+};
+
+struct ruler {
+	const struct ruler_config *config;
+	struct prng prng;
+	enum ruler_phase phase;
+	uint32_t connection;
+	bool is_connected, wants_library, stopping, gave_up;
+	uint64_t nonce, nonce_old;
+	char owner[64];
+	uint64_t ask_ms; /* when to ask for the rule */
+	bool asked, reap_sent;
+	uint64_t rule_until_ms;
+	bool admits;
+	bool starting; /* the first rebuild after taking the rule */
+
+	struct core *core;
+	void *core_memory;
+	size_t core_size;
+	struct command_list commands;
+	struct event *queue;
+	uint32_t queue_head, queue_count;
+	struct command *pending;
+	uint32_t pending_head, pending_count;
+	struct id128 glances[RULER_GLANCES_MAX];
+	uint32_t glances_count;
+	bool glancing;
+	struct id128 glanced[RULER_GLANCES_MAX];
+	uint32_t glanced_count;
+	struct ruler_grant_call grants[RULER_GRANTS_MAX];
+
+	struct ruler_known known;
+	struct ruler_segments segments;      /* px values by node */
+	struct ruler_segments prefix_values; /* contents of named prefixes by name */
+	struct ruler_prefix prefixes[RULER_PREFIXES_MAX];
+	uint32_t prefixes_count, prefixes_next;
+	struct ruler_inbox inbox;
+	struct ruler_admit admit;
+	uint32_t page_serial;
+
+	struct ruler_session *sessions;
+	uint32_t sessions_count, sessions_fetching;
+	struct ruler_rebuild rebuild;
+	struct ruler_timer_state timers[RULER_TIMER_COUNT];
+
+	char events_read[RULER_CURSOR_SIZE];   /* last entry that was queued */
+	char events_told[RULER_CURSOR_SIZE];   /* last one the core was told all of */
+	char events_stored[RULER_CURSOR_SIZE]; /* last one that Redis knows of */
+	uint64_t events_told_at;               /* queue position it waits for */
+	uint64_t queue_in, queue_out;          /* events ever queued, ever told */
+
+	struct buffer text; /* scratch: names */
+	struct buffer status;
+	uint64_t memory_percent;
+	struct ruler_health health;
+	uint64_t lane_drift, function_errors, delivery_errors; /* of meta, last seen */
+};
+
+/* A tag for a call of `kind` on this connection. */
+uint64_t ruler_tag(const struct ruler *ruler, enum ruler_call kind, uint32_t index);
+
+static inline struct span
+ruler_owner(const struct ruler *ruler)
+{
+	return span_from(ruler->owner);
+}
+
+/* True iff one more call of `args` words and `bytes` bytes fits. */
+static inline bool
+ruler_fits(const struct call_list *out, uint32_t args, uint32_t bytes)
+{
+	return call_fits(out, args + PROTOCOL_CALL_ARGS, bytes + PROTOCOL_CALL_BYTES);
+}
+
+void ruler_copy(char *to, size_t size, struct span text);
+
+#endif

@@ -1,0 +1,252 @@
+#include "scheduler/ruler_view.h"
+
+#include "scheduler/ruler_inbox.h"
+#include "scheduler/ruler_state.h"
+#include "scheduler/ruler_view_json.h"
+
+#include <stdlib.h>
+
+#define WALK_MAX 4000 /* families looked at for one status, the latest first */
+#define TOP_MAX  256
+
+/* ---- which families -------------------------------------------------------------- */
+
+struct top {
+	uint32_t count, max;
+	struct {
+		uint32_t place;
+		uint64_t work;
+	} items[TOP_MAX];
+};
+
+/* Keeps the best, most work first; among equals the latest. */
+static void
+offer(struct top *top, uint32_t place, uint64_t work)
+{
+	uint32_t at = top->count;
+
+	if (top->count == top->max) {
+		if (top->max == 0 || top->items[top->max - 1].work >= work)
+			return;
+		at = top->max - 1;
+	} else {
+		top->count++;
+	}
+	while (at > 0 && top->items[at - 1].work < work) {
+		top->items[at] = top->items[at - 1];
+		at--;
+	}
+	top->items[at].place = place;
+	top->items[at].work = work;
+}
+
+static void
+count_family(struct ruler_health *health, const struct core_family_view *view)
+{
+	health->backlog += view->waiting;
+	health->in_flight += view->running;
+	if (view->blocked_on == CORE_BLOCKED_NOTHING)
+		health->runnable += view->waiting;
+}
+
+static void
+walk(struct ruler *ruler, struct top *top)
+{
+	const struct ruler_shelf *shelf = &ruler->known.family_shelf;
+	struct core_family_view view;
+	uint32_t place = shelf->newest;
+
+	ruler->health.backlog = 0;
+	ruler->health.in_flight = 0;
+	ruler->health.runnable = 0;
+	for (uint32_t i = 0; i < WALK_MAX && place != RULER_SHELF_NONE; i++) {
+		struct id128 id = shelf->places[place].id;
+		uint64_t work = 0;
+
+		if (core_family_view(ruler->core, id, &view) == 0) {
+			count_family(&ruler->health, &view);
+			work = (uint64_t)view.waiting + view.running;
+		}
+		offer(top, place, work);
+		place = shelf->places[place].older;
+	}
+}
+
+/* ---- the status ------------------------------------------------------------------ */
+
+struct ruler_health
+ruler_view_health(const struct ruler *ruler, uint64_t now_ms)
+{
+	struct ruler_health health = ruler->health;
+
+	health.phase = ruler->phase;
+	health.admits = ruler->admits;
+	health.families = ruler->known.family_shelf.count;
+	health.inbox_lag_ms = ruler_inbox_lag_ms(ruler, now_ms);
+	return health;
+}
+
+static void
+put_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
+{
+	struct ruler_health health = ruler_view_health(ruler, now_ms);
+
+	ruler_view_json_number(out, "now_ms", now_ms);
+	ruler_view_json_text(out, "owner", span_from(ruler->owner));
+	ruler_view_json_text(out, "phase", span_from(ruler_phase_text(health.phase)));
+	ruler_view_json_bool(out, "admits", health.admits);
+	ruler_view_json_bool(out, "hold", health.hold);
+	ruler_view_json_bool(out, "pressure", health.memory_pressure);
+	ruler_view_json_number(out, "inbox_lag_ms", health.inbox_lag_ms);
+	ruler_view_json_open(out, "counts", '{');
+	ruler_view_json_number(out, "families", health.families);
+	ruler_view_json_number(out, "waiting", health.backlog);
+	ruler_view_json_number(out, "running", health.in_flight);
+	ruler_view_json_number(out, "runnable", health.runnable);
+	ruler_view_json_number(out, "admitted", health.admitted);
+	ruler_view_json_number(out, "done", health.done);
+	ruler_view_json_number(out, "dead", health.dead);
+	ruler_view_json_number(out, "corrections", health.drift);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_budget(const struct ruler *ruler, const struct ruler_budget_name *budget,
+           struct buffer *out)
+{
+	struct core_budget_view view;
+
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_text(out, "name", span_from(budget->name));
+	if (core_budget_view(ruler->core, budget->id, &view) == 0) {
+		ruler_view_json_number(out, "pace", view.pace);
+		ruler_view_json_bool(out, "rising", view.rising);
+		ruler_view_json_number(out, "parked_until_ms", view.parked_until_ms);
+		ruler_view_json_number(out, "pending", view.pending);
+		ruler_view_json_open(out, "limits", '{');
+		ruler_view_json_number(out, "requests",
+		                       view.limits[EVENT_BUCKET_REQUESTS]);
+		ruler_view_json_number(out, "input", view.limits[EVENT_BUCKET_INPUT]);
+		ruler_view_json_number(out, "output", view.limits[EVENT_BUCKET_OUTPUT]);
+		ruler_view_json_close(out, '}');
+	}
+	ruler_view_json_sum(out, &budget->sum);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_names(const struct ruler *ruler, struct buffer *out)
+{
+	const struct ruler_known *known = &ruler->known;
+
+	ruler_view_json_open(out, "budgets", '[');
+	for (uint32_t i = 0; i < known->budgets_count; i++)
+		put_budget(ruler, &known->budgets[i], out);
+	ruler_view_json_close(out, ']');
+	ruler_view_json_open(out, "pools", '[');
+	for (uint32_t i = 0; i < known->pools_count; i++) {
+		ruler_view_json_open(out, NULL, '{');
+		ruler_view_json_text(out, "name", span_from(known->pools[i].name));
+		ruler_view_json_number(out, "slots", known->pools[i].slots);
+		ruler_view_json_close(out, '}');
+	}
+	ruler_view_json_close(out, ']');
+}
+
+void
+ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
+                  struct buffer *out)
+{
+	struct top top = { .max = MIN(families_max, TOP_MAX) };
+
+	walk(ruler, &top);
+	ruler_view_json_open(out, NULL, '{');
+	put_head(ruler, now_ms, out);
+	ruler_view_json_open(out, "families", '[');
+	for (uint32_t i = 0; i < top.count; i++)
+		ruler_view_json_family(ruler, top.items[i].place, out);
+	ruler_view_json_close(out, ']');
+	put_names(ruler, out);
+	ruler_view_json_close(out, '}');
+}
+
+int
+ruler_view_family(const struct ruler *ruler, struct id128 family, struct buffer *out)
+{
+	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, family);
+
+	if (place == RULER_SHELF_NONE)
+		return ERR_NOT_FOUND;
+	ruler_view_json_family(ruler, place, out);
+	return 0;
+}
+
+/* ---- metrics --------------------------------------------------------------------- */
+
+static void
+put_metric(struct buffer *out, const char *name, const char *type, const char *help,
+           uint64_t value)
+{
+	(void)buffer_append_format(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name,
+	                           help, name, type, name, (unsigned long long)value);
+}
+
+/* A label's value: names of upstreams and classes need no escapes. */
+static void
+put_tokens(const struct ruler *ruler, struct buffer *out)
+{
+	(void)buffer_append_text(
+		out, "# HELP warmq_tokens_total Tokens of jobs that are done, by kind.\n"
+		     "# TYPE warmq_tokens_total counter\n");
+	for (uint32_t i = 0; i < ruler->known.budgets_count; i++) {
+		const struct ruler_budget_name *it = &ruler->known.budgets[i];
+		const struct {
+			const char *kind;
+			uint64_t value;
+		} kinds[] = {
+			{ "read", it->sum.read },
+			{ "written", it->sum.written },
+			{ "uncached", it->sum.uncached },
+			{ "output", it->sum.output },
+		};
+
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+			(void)buffer_append_format(
+				out,
+				"warmq_tokens_total{budget=\"%s\",kind=\"%s\"} %llu\n",
+				it->name, kinds[k].kind,
+				(unsigned long long)kinds[k].value);
+	}
+}
+
+void
+ruler_view_metrics(struct ruler *ruler, uint64_t now_ms, struct buffer *out)
+{
+	struct top top = { .max = 0 };
+	struct ruler_health health;
+
+	walk(ruler, &top);
+	health = ruler_view_health(ruler, now_ms);
+	put_metric(out, "warmq_ruling", "gauge", "1 if this process rules.",
+	           health.phase == RULER_RULING);
+	put_metric(out, "warmq_backlog", "gauge", "Jobs that wait, held ones included.",
+	           health.backlog);
+	put_metric(out, "warmq_runnable", "gauge",
+	           "Waiting jobs that a free slot could start now: scale on this.",
+	           health.runnable);
+	put_metric(out, "warmq_in_flight", "gauge", "Jobs that run.", health.in_flight);
+	put_metric(out, "warmq_families", "gauge", "Families that are remembered.",
+	           health.families);
+	put_metric(out, "warmq_inbox_lag_ms", "gauge",
+	           "Age of the oldest entry that is not yet admitted.",
+	           health.inbox_lag_ms);
+	put_metric(out, "warmq_admitted_total", "counter", "Jobs admitted.",
+	           health.admitted);
+	put_metric(out, "warmq_done_total", "counter", "Jobs done, with usage.",
+	           health.done);
+	put_metric(out, "warmq_dead_total", "counter", "Jobs that ended dead.",
+	           health.dead);
+	put_metric(out, "warmq_corrections_total", "counter",
+	           "Numbers that an audit had to correct: each is a bug.", health.drift);
+	put_tokens(ruler, out);
+}

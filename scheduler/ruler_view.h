@@ -1,0 +1,29 @@
+/* ruler_view.h - what a ruler can say about itself: for pages, tools and monitoring.
+ *
+ * The status is one JSON object, the same that the ruler writes to ns:status every few
+ * seconds, so that tools need Redis alone:
+ *
+ *   {"now_ms":…,"owner":…,"phase":"ruling","admits":true,"hold":true,"pressure":false,
+ *    "inbox_lag_ms":0,"counts":{…},"families":[…],"budgets":[…],"pools":[…]}
+ *
+ * docs/STATUS.md names every field.  Families with most work come first. */
+#ifndef SCHEDULER_RULER_VIEW_H
+#define SCHEDULER_RULER_VIEW_H
+
+#include "common/buffer.h"
+#include "scheduler/ruler.h"
+
+struct ruler_health ruler_view_health(const struct ruler *ruler, uint64_t now_ms);
+
+/* Also takes the counts of ruler_view_health anew. */
+void ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
+                       struct buffer *out);
+
+/* One family as an object; ERR_NOT_FOUND. */
+MUST_USE int ruler_view_family(const struct ruler *ruler, struct id128 family,
+                               struct buffer *out);
+
+/* Prometheus text. */
+void ruler_view_metrics(struct ruler *ruler, uint64_t now_ms, struct buffer *out);
+
+#endif

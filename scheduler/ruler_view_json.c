@@ -1,0 +1,271 @@
+#include "scheduler/ruler_view_json.h"
+
+#include <stdio.h>
+
+/* ---- members --------------------------------------------------------------------- */
+
+static void
+begin(struct buffer *out, const char *name)
+{
+	char last = out->len > 0 ? out->data[out->len - 1] : '{';
+
+	if (last != '{' && last != '[')
+		(void)buffer_append_byte(out, ',');
+	if (name)
+		(void)buffer_append_format(out, "\"%s\":", name);
+}
+
+void
+ruler_view_json_open(struct buffer *out, const char *name, char bracket)
+{
+	if (name || out->len > 0)
+		begin(out, name);
+	(void)buffer_append_byte(out, bracket);
+}
+
+void
+ruler_view_json_close(struct buffer *out, char bracket)
+{
+	(void)buffer_append_byte(out, bracket);
+}
+
+void
+ruler_view_json_number(struct buffer *out, const char *name, uint64_t value)
+{
+	begin(out, name);
+	(void)buffer_append_unsigned(out, value);
+}
+
+void
+ruler_view_json_text(struct buffer *out, const char *name, struct span value)
+{
+	begin(out, name);
+	(void)buffer_append_json(out, value);
+}
+
+void
+ruler_view_json_bool(struct buffer *out, const char *name, bool value)
+{
+	begin(out, name);
+	(void)buffer_append_text(out, value ? "true" : "false");
+}
+
+void
+ruler_view_json_permille(struct buffer *out, const char *name, int64_t value)
+{
+	begin(out, name);
+	if (value < 0)
+		(void)buffer_append(out, SPAN("null"));
+	else
+		(void)buffer_append_format(out, "%lld.%03lld", (long long)(value / 1000),
+		                           (long long)(value % 1000));
+}
+
+static int64_t
+permille(uint64_t part, uint64_t whole)
+{
+	return whole > 0 ? (int64_t)(part * 1000 / whole) : -1;
+}
+
+void
+ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum)
+{
+	uint64_t input = sum->read + sum->written + sum->uncached;
+
+	ruler_view_json_number(out, "jobs_done", sum->jobs);
+	ruler_view_json_number(out, "read", sum->read);
+	ruler_view_json_number(out, "written", sum->written);
+	ruler_view_json_number(out, "uncached", sum->uncached);
+	ruler_view_json_number(out, "output", sum->output);
+	ruler_view_json_permille(out, "prefix_hit_ratio",
+	                         permille(sum->hits, sum->known));
+	ruler_view_json_permille(out, "token_read_ratio", permille(sum->read, input));
+}
+
+/* ---- a family in plain words ----------------------------------------------------- */
+
+static uint32_t
+minimum_of(const struct ruler *ruler, const struct ruler_family *family)
+{
+	if (family->model >= ruler->known.models_count)
+		return 0;
+	return ruler_known_model_event(&ruler->known, family->model).model.minimum_tokens;
+}
+
+static void
+put_state(const struct ruler *ruler, const struct ruler_family *family,
+          const struct core_lane_view *lane, struct buffer *out)
+{
+	char text[96];
+
+	if (!ruler->health.hold) {
+		ruler_view_json_text(out, "state", SPAN("off"));
+		return;
+	}
+	switch (lane->gate) {
+	case LANE_CLOSED:
+		ruler_view_json_text(out, "state", SPAN("cold"));
+		return;
+	case LANE_WRITING:
+		ruler_view_json_text(out, "state", SPAN("being written"));
+		return;
+	case LANE_CHECKING:
+		ruler_view_json_text(out, "state", SPAN("checking"));
+		return;
+	case LANE_OPEN:
+		ruler_view_json_text(out, "state", SPAN("warm"));
+		ruler_view_json_number(out, "warm_until_ms", lane->until_ms);
+		return;
+	case LANE_BYPASS:
+	case LANE_LEAKY:
+	case LANE_GATE_COUNT:
+		break;
+	}
+	if (lane->reason == LANE_REASON_BELOW_MINIMUM)
+		(void)snprintf(text, sizeof(text), "not cacheable: below %u tokens",
+		               minimum_of(ruler, family));
+	else if (lane->reason == LANE_REASON_UNSHARED)
+		(void)snprintf(text, sizeof(text), "not shared: one job only so far");
+	else
+		(void)snprintf(text, sizeof(text), "not held: %s",
+		               lane_reason_text(lane->reason));
+	ruler_view_json_text(out, "state", span_from(text));
+}
+
+static const char *
+bucket_text(enum event_bucket bucket)
+{
+	static const char *const texts[EVENT_BUCKET_COUNT] = { "request", "input",
+		                                               "output" };
+
+	return (unsigned)bucket < EVENT_BUCKET_COUNT ? texts[bucket] : "unknown";
+}
+
+/* What binds, with its number; for the output budget also what would help. */
+static void
+put_budget_block(const struct ruler_family *family, const struct core_family_view *view,
+                 struct buffer *out)
+{
+	unsigned long long limit = view->blocked_number, each = family->output;
+	uint64_t average =
+		family->sum.jobs > 0 ? family->sum.output / family->sum.jobs : 0;
+	uint64_t enough = average + average / 2;
+	char text[200];
+
+	if (view->blocked_bucket != EVENT_BUCKET_OUTPUT || each == 0) {
+		(void)snprintf(text, sizeof(text), "%s budget (%llu a minute)",
+		               bucket_text(view->blocked_bucket), limit);
+		ruler_view_json_text(out, "blocked_on", span_from(text));
+		return;
+	}
+	(void)snprintf(
+		text, sizeof(text),
+		"output budget (%llu a minute, %llu reserved by each: %llu at once)",
+		limit, each, limit / each);
+	ruler_view_json_text(out, "blocked_on", span_from(text));
+	if (average == 0 || enough >= each)
+		return;
+	(void)snprintf(
+		text, sizeof(text),
+		"answers have %llu tokens on average: a max_tokens of %llu would let "
+		"%llu run at once",
+		(unsigned long long)average, (unsigned long long)enough,
+		limit / (unsigned long long)enough);
+	ruler_view_json_text(out, "advice", span_from(text));
+}
+
+static void
+put_block(const struct ruler_family *family, const struct core_family_view *view,
+          struct buffer *out)
+{
+	char text[160];
+
+	switch (view->blocked_on) {
+	case CORE_BLOCKED_BUDGET:
+		put_budget_block(family, view, out);
+		break;
+	case CORE_BLOCKED_PACE:
+		(void)snprintf(text, sizeof(text), "%s (%llu at once)",
+		               core_blocked_text(view->blocked_on),
+		               (unsigned long long)view->blocked_number);
+		ruler_view_json_text(out, "blocked_on", span_from(text));
+		break;
+	default:
+		ruler_view_json_text(out, "blocked_on",
+		                     span_from(core_blocked_text(view->blocked_on)));
+		break;
+	}
+	if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
+		ruler_view_json_text(out, "advice",
+		                     SPAN("no worker serves this pool: start one with "
+		                          "--pool"));
+	ruler_view_json_number(out, "blocked_until_ms", view->blocked_until_ms);
+}
+
+static void
+put_lane(const struct core_lane_view *lane, struct buffer *out)
+{
+	char text[PROTOCOL_LANE_ID_SIZE];
+	struct protocol_lane_id id = { lane->lane.node, lane->lane.domain };
+	size_t len = protocol_print_lane_id(id, text);
+
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_text(out, "lane", (struct span){ text, len });
+	ruler_view_json_text(out, "gate", span_from(lane_gate_text(lane->gate)));
+	ruler_view_json_text(out, "reason", span_from(lane_reason_text(lane->reason)));
+	ruler_view_json_number(out, "tokens", lane->p > 0 ? lane->p : lane->tokens);
+	ruler_view_json_bool(out, "measured", lane->p > 0);
+	ruler_view_json_number(out, "until_ms", lane->until_ms);
+	ruler_view_json_number(out, "misses", lane->misses);
+	ruler_view_json_bool(out, "holds", lane->gates);
+	ruler_view_json_bool(out, "marked", lane->marked);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_core(const struct ruler *ruler, const struct ruler_family *family, struct buffer *out)
+{
+	const struct core_lane_view *leaf;
+	struct core_family_view view;
+
+	if (core_family_view(ruler->core, family->id, &view) < 0) {
+		ruler_view_json_text(out, "state", SPAN("idle"));
+		return;
+	}
+	leaf = &view.lanes[view.lanes_count - 1];
+	put_state(ruler, family, leaf, out);
+	put_block(family, &view, out);
+	ruler_view_json_number(out, "waiting", view.waiting);
+	ruler_view_json_number(out, "running", view.running);
+	ruler_view_json_number(out, "oldest_ms", view.oldest_ms);
+	ruler_view_json_bool(out, "active", view.active);
+	ruler_view_json_number(out, "rank", view.rank);
+	ruler_view_json_number(out, "tokens", leaf->p > 0 ? leaf->p : leaf->tokens);
+	ruler_view_json_open(out, "lanes", '[');
+	for (uint32_t i = 0; i < view.lanes_count; i++)
+		put_lane(&view.lanes[i], out);
+	ruler_view_json_close(out, ']');
+}
+
+void
+ruler_view_json_family(const struct ruler *ruler, uint32_t place, struct buffer *out)
+{
+	const struct ruler_known *known = &ruler->known;
+	const struct ruler_family *family = &known->families[place];
+	char hex[ID_HEX_LEN];
+
+	id_encode(family->id, hex);
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_text(out, "id", (struct span){ hex, ID_HEX_LEN });
+	ruler_view_json_text(out, "route", span_from(family->route));
+	ruler_view_json_text(out, "pool", span_from(known->pools[family->pool].name));
+	ruler_view_json_text(out, "budget",
+	                     span_from(known->budgets[family->budget].name));
+	ruler_view_json_bool(out, "paused", family->paused);
+	put_core(ruler, family, out);
+	ruler_view_json_number(out, "hold_max_ms", family->hold_max_ms);
+	ruler_view_json_number(out, "input_estimate", family->input);
+	ruler_view_json_number(out, "output_estimate", family->output);
+	ruler_view_json_sum(out, &family->sum);
+	ruler_view_json_close(out, '}');
+}

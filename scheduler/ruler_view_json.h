@@ -1,0 +1,26 @@
+/* ruler_view_json.h - one family as JSON, and the words it takes.
+ *
+ * Members put a comma before themselves where one is needed: they look at the last byte
+ * that was written. */
+#ifndef SCHEDULER_RULER_VIEW_JSON_H
+#define SCHEDULER_RULER_VIEW_JSON_H
+
+#include "common/buffer.h"
+#include "scheduler/ruler_state.h"
+
+void ruler_view_json_open(struct buffer *out, const char *name, char bracket);
+void ruler_view_json_close(struct buffer *out, char bracket);
+void ruler_view_json_number(struct buffer *out, const char *name, uint64_t value);
+void ruler_view_json_text(struct buffer *out, const char *name, struct span value);
+void ruler_view_json_bool(struct buffer *out, const char *name, bool value);
+
+/* `value` thousandths, as 0.123; null for a negative one. */
+void ruler_view_json_permille(struct buffer *out, const char *name, int64_t value);
+
+/* jobs, hits and tokens, with their two ratios. */
+void ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum);
+
+void ruler_view_json_family(const struct ruler *ruler, uint32_t place,
+                            struct buffer *out);
+
+#endif

@@ -1,0 +1,135 @@
+#include "scheduler/setup.h"
+
+#include "common/io/config_models.h"
+
+#include <stdlib.h>
+
+static struct dialect_traits
+traits_of(const struct config_upstream *upstream)
+{
+	struct dialect_traits traits = *dialect_traits((enum dialect)upstream->dialect);
+
+	if (upstream->stream == CONFIG_SWITCH_NEVER)
+		traits.stream = false;
+	if (upstream->ttl_ms > dialect_ttl_ms(TTL_5M) &&
+	    traits.dialect == DIALECT_ANTHROPIC)
+		traits.ttl = TTL_1H;
+	return traits;
+}
+
+static void
+fill_limits(const struct config_upstream *from, struct ruler_upstream *to)
+{
+	to->limits_count = MIN(from->class_limits_count, RULER_CLASSES_MAX);
+	for (size_t i = 0; i < to->limits_count; i++) {
+		const struct config_class_limit *limit = &from->class_limits[i];
+
+		to->limits[i] = (struct ruler_limits){
+			.class_name = span_from(limit->class_name),
+			.requests = limit->rpm,
+			.input = limit->itpm,
+			.output = limit->otpm,
+			.concurrency = (uint32_t)MIN(limit->concurrency, UINT32_MAX),
+		};
+	}
+}
+
+static void
+fill_upstreams(const struct config *config, struct setup *setup)
+{
+	for (size_t i = 0; i < config->upstreams_count; i++) {
+		const struct config_upstream *from = &config->upstreams[i];
+
+		setup->upstreams[i] = (struct ruler_upstream){
+			.name = span_from(from->name),
+			.account = span_from(from->account),
+			.traits = traits_of(from),
+			.markers = from->markers == CONFIG_SWITCH_AUTO,
+			.exact = from->evidence == CONFIG_EVIDENCE_EXACT,
+			.proves = from->proof == CONFIG_PROOF_CANARY,
+			.ttl_ms = from->ttl_ms,
+			.hold_max_ms = from->hold_max_ms,
+		};
+		fill_limits(from, &setup->upstreams[i]);
+	}
+	setup->ruler.upstreams = setup->upstreams;
+	setup->ruler.upstreams_count = config->upstreams_count;
+}
+
+/* Those of the file first, then what is built in; the last one matches everything. */
+static int
+fill_models(const struct config *config, struct setup *setup)
+{
+	size_t built_in = 0;
+
+	while (config_models_at(built_in))
+		built_in++;
+	setup->ruler.models_count = config->models_count + built_in;
+	setup->models = calloc(setup->ruler.models_count, sizeof(*setup->models));
+	if (!setup->models)
+		return ERR_MEMORY;
+	for (size_t i = 0; i < setup->ruler.models_count; i++) {
+		const struct config_model *from =
+			i < config->models_count
+				? &config->models[i]
+				: config_models_at(i - config->models_count);
+
+		setup->models[i] = (struct ruler_model){
+			.match = span_from(from->match),
+			.class_name = span_from(from->class_name),
+			.tokens_min = (uint32_t)MIN(from->minimum_tokens, UINT32_MAX),
+			.breakpoint = from->breakpoint,
+		};
+	}
+	setup->ruler.models = setup->models;
+	return 0;
+}
+
+static void
+fill_pools(const struct config *config, struct setup *setup)
+{
+	for (size_t i = 0; i < config->pools_count; i++)
+		setup->pools[i] = (struct ruler_pool){
+			.name = span_from(config->pools[i].name),
+			.match_route = span_from(config->pools[i].match_route),
+			.match_upstream = span_from(config->pools[i].match_upstream),
+		};
+	setup->ruler.pools = setup->pools;
+	setup->ruler.pools_count = config->pools_count;
+}
+
+static void
+fill_core(const struct config *config, struct ruler_config *ruler)
+{
+	struct core_config *core = &ruler->core;
+
+	core->families_max = (uint32_t)MIN(config->scheduler.families_max, 1u << 24);
+	core->lanes_max = core->families_max + core->families_max / 2;
+	core->max_wait_ms = config->scheduler.max_wait_ms;
+	for (size_t i = 0; i < config->upstreams_count; i++)
+		core->pace_start = MAX(i == 0 ? 0 : core->pace_start,
+		                       (uint32_t)config->upstreams[i].pace_start);
+	ruler->families_max = 2 * core->families_max;
+}
+
+int
+setup_open(struct setup *setup, const struct config *config)
+{
+	*setup = (struct setup){ .ruler = ruler_config_default() };
+	setup->ruler.ns = span_from(config->namespace);
+	setup->ruler.job_size_max = config->scheduler.job_size_max;
+	setup->ruler.segments_size_max =
+		MAX(setup->ruler.segments_size_max, 4 * setup->ruler.job_size_max);
+	setup->ruler.result_ttl_ms = config->scheduler.result_ttl_ms;
+	fill_upstreams(config, setup);
+	fill_pools(config, setup);
+	fill_core(config, &setup->ruler);
+	return fill_models(config, setup);
+}
+
+void
+setup_close(struct setup *setup)
+{
+	free(setup->models);
+	setup->models = NULL;
+}
