@@ -39,4 +39,5 @@ def main():
         out.write(c_text(library.encode("ascii", "replace").decode(), full))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,394 @@
+"""store.py - the functions of docs/PROTOCOL.md, called and read from Python.
+
+    store = Store(redis_client)          a namespace; rule() makes it ours
+    store.enqueue(family, 5)             XADD and admit
+    store.open(family)                   a grant: gate open, until far away
+    worker = Worker(store)               hello
+    claim = worker.claim(0, 1)           runs, refused, sleep_ms
+    worker.settle(claim.jobs)            ends them
+
+Shapes are checked where they are read: an answer the protocol does not name fails the
+test that got it.
+"""
+
+import itertools
+import os
+import re
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FUNCTIONS = os.path.join(ROOT, "scheduler", "functions")
+NEVER = 99999999999999
+CLOSED, WRITING, CHECKING, OPEN, BYPASS, LEAKY = range(6)
+LISTS = ["back:h", "ready:h", "back:n", "ready:n", "back:l", "ready:l", "now"]
+SERIAL = itertools.count(1)
+
+
+def library():
+    """The library as its sources are now, whatever was built."""
+    sys.path.insert(0, FUNCTIONS)
+    try:
+        import embed
+    finally:
+        sys.path.remove(FUNCTIONS)
+    with open(os.path.join(FUNCTIONS, "meson.build"), encoding="utf-8") as build:
+        names = re.findall(r"^  '(\w+\.lua)',$", build.read(), re.M)
+    return embed.join([os.path.join(FUNCTIONS, name) for name in names], "test")[0]
+
+
+def wait_until(claim, what, seconds=10):
+    """Waits until claim() is true; never longer than the deadline."""
+    end = time.monotonic() + seconds
+    while not claim():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.001)
+
+
+def node(number):
+    """A node id: 32 hex digits."""
+    return f"{number:032x}"
+
+
+class Family:
+    """What `admit` says of a family."""
+
+    def __init__(self, number, pool="main", budget="acme:large", hold_max=30000, input=100,
+                 output=50, lanes=1, ancestors=(), px=None, flags=0, route="triage"):
+        self.id = node(number)
+        self.pool, self.budget, self.hold_max = pool, budget, hold_max
+        self.input, self.output, self.flags, self.route = input, output, flags, route
+        self.lanes = [f"{self.id}.{domain}" for domain in range(lanes)]
+        self.ancestors = list(ancestors)
+        self.px = [self.id] if px is None else list(px)
+
+    @property
+    def lane(self):
+        return self.lanes[0]
+
+    def words(self):
+        return [self.id, self.pool, self.budget, self.flags, self.hold_max, self.input,
+                self.output, ",".join(self.lanes), ",".join(self.ancestors),
+                ",".join(self.px), self.route]
+
+
+class LaneRecord:
+    COLUMNS = [("format", 1), ("gate", 1), ("reason", 1), ("g", 10), ("credits", 3),
+               ("role", 1), ("in_use", 5), ("window", 5), ("rank", 8), ("until", 14),
+               ("p", 8), ("life", 10), ("ticket", 1), ("ticket_deadline", 14),
+               ("must_begin", 14)]
+    FIELDS = ["pool", "budget", "family", "px", "note"]
+
+    def __init__(self, text):
+        read_record(self, text)
+
+
+class FamilyRecord:
+    COLUMNS = [("format", 1), ("bits", 3), ("flags", 2), ("live", 10), ("hold_max", 8),
+               ("input", 8), ("output", 8), ("marks", 1)]
+    FIELDS = ["pool", "budget", "lanes", "ancestors", "px", "route"]
+
+    def __init__(self, text):
+        read_record(self, text)
+
+
+def read_record(record, text):
+    at = 0
+    for name, width in record.COLUMNS:
+        setattr(record, name, int(text[at:at + width]))
+        at += width
+    assert text[at] == "|", text
+    fields = text[at + 1:].split("|", len(record.FIELDS) - 1)
+    assert len(fields) == len(record.FIELDS), text
+    for name, value in zip(record.FIELDS, fields):
+        setattr(record, name, value)
+
+
+class Lease:
+    def __init__(self, text):
+        (q, self.family, self.lane, self.element, self.role, g, charge, end, delivery,
+         self.band) = text.split("|")
+        self.q, self.g, self.end, self.delivery = int(q), int(g), int(end), int(delivery)
+        self.input, self.output = (int(part) for part in charge.split(","))
+        self.id = re.match(r"[^~/]+", self.element).group()
+
+
+class Job:
+    """One element of a run, in the slot it was put into."""
+
+    def __init__(self, run, element, slot, q):
+        (self.lane, self.family, self.role, self.g, self.px, self.marks, self.begin,
+         self.leader_ms, self.p) = run
+        self.element, self.slot, self.q = element, slot, q
+        self.id = re.match(r"[^~/]+", element).group()
+
+
+class Claim:
+    def __init__(self, answer, slots, q, has_problems):
+        assert answer[0] == "OK", answer
+        self.now, self.sleep_ms, refused = answer[1:4]
+        self.refused = dict(zip(refused[::2], refused[1::2]))
+        self.problems = []
+        at = 4
+        if has_problems:
+            flat = answer[4]
+            self.problems = list(zip(flat[::3], flat[1::3], flat[2::3]))
+            at = 5
+        self.runs = answer[at:]
+        free = [(slot, q + i) for i, slot in enumerate(slots)
+                if str(slot) not in self.refused]
+        self.jobs = []
+        for run in self.runs:
+            assert len(run) > 9, run
+            for element in run[9:]:
+                slot, own = free[len(self.jobs)]
+                self.jobs.append(Job(run[:9], element, slot, own))
+
+    @property
+    def ids(self):
+        return [job.id for job in self.jobs]
+
+
+class Store:
+    def __init__(self, client, ns="warmq"):
+        self.redis, self.ns = client, ns
+        self.owner = None
+        self.known = set()
+        self.broken = False  # a test that damages records says so
+
+    def key(self, name):
+        return f"{self.ns}:{name}"
+
+    def call(self, name, *args):
+        return self.redis.execute_command("FCALL", f"warmq_{name}", 1, self.key("meta"), "1",
+                                          *args)
+
+    def ok(self, name, *args):
+        """What a function answers behind OK and the time."""
+        answer = self.call(name, *args)
+        assert answer[0] == "OK", answer
+        return answer[2:]
+
+    def now(self):
+        seconds, micros = self.redis.time()
+        return seconds * 1000 + micros // 1000
+
+    # ---- scheduler ----
+
+    def rule(self, nonce="00000000000000aa", lease_ms=600000):
+        owner, took = self.ok("rule", nonce, lease_ms)
+        self.owner = owner
+        return took
+
+    def cursor(self):
+        entry, n = self.redis.hget(self.key("meta"), "cursor").split(" ")
+        return entry, n
+
+    def add(self, **fields):
+        return self.redis.xadd(self.key("jobs"), fields or {"upstream": "acme", "body": "{}"})
+
+    def admit_words(self, families=(), segments=None, runs=(), slims=(), later=(), dead=(),
+                    deadlines=(), gone=(), prefixes=()):
+        if segments is None:
+            segments = [(px, "segment " + px) for family in families for px in family.px]
+        elements = [element for _, _, run in runs for element in run]
+        words = ["F", len(families)]
+        for family in families:
+            words += family.words()
+        words += ["X", len(segments)] + [w for pair in segments for w in pair]
+        words += ["R", len(runs)]
+        for family, name, run in runs:
+            words += [family.id, name, len(run)]
+        words += ["E", len(elements)] + elements
+        for letter, rows in [("S", slims), ("L", later), ("D", dead), ("T", deadlines)]:
+            words += [letter, len(rows)] + [w for row in rows for w in row]
+        words += ["G", len(gone)] + list(gone)
+        words += ["P", len(prefixes)] + [w for row in prefixes for w in row]
+        return words
+
+    def admit(self, to, to_n=0, at=None, **groups):
+        entry, n = at or self.cursor()
+        return self.call("admit", self.owner, entry, n, to, to_n, *self.admit_words(**groups))
+
+    def enqueue(self, family, count=1, name="n", suffix="", **fields):
+        """XADDs and admits `count` jobs of a family; answers their ids."""
+        ids = [self.add(**fields) for _ in range(count)]
+        families = [] if family.id in self.known else [family]
+        answer = self.admit(ids[-1], families=families,
+                            runs=[(family, name, [id + suffix for id in ids])])
+        assert answer[0] == "OK", answer
+        self.known.add(family.id)
+        return ids
+
+    def grant(self, lane, budgets=(), cursor="-", **values):
+        """One lane; what is not named stays.  g is read, g_new is g + 1 unless given."""
+        order = ["gate", "reason", "credits", "role", "window", "rank", "until", "p", "life",
+                 "ticket", "ticket_deadline", "marks"]
+        assert set(values) <= set(order) | {"g", "g_new", "family", "px", "pool", "budget"}
+        record = self.lane(lane)
+        g = values.get("g", record.g if record else 0)
+        node_id = lane.split(".")[0]
+        words = [lane, values.get("family", record.family if record else node_id),
+                 values.get("px", node_id), values.get("pool", "main"),
+                 values.get("budget", "acme:large"), g, values.get("g_new", g + 1)]
+        words += [values.get(name, "-") for name in order]
+        return self.ok("grant", self.owner, cursor, 1, *words, len(budgets),
+                       *[w for row in budgets for w in row])[0]
+
+    def grant_budget(self, budget, pace="-", parked="-", r="-", i="-", o="-"):
+        self.ok("grant", self.owner, "-", 0, 1, budget, pace, parked, r, i, o)
+
+    def open(self, family, window=1000, **values):
+        for lane in family.lanes:
+            values = {"gate": OPEN, "until": NEVER, "credits": 0, "window": window, **values}
+            assert self.grant(lane, **values)[1] == "done"
+
+    def reap(self, lease_ms=30000, beat_ms=10000, chunk=100):
+        return self.ok("reap", self.owner, lease_ms, beat_ms, chunk)
+
+    def reap_all(self, **options):
+        while True:
+            returned, more, hold = self.reap(**options)
+            assert hold == 0
+            if not more:
+                return
+
+    def promote(self, limit=100):
+        return self.ok("promote", self.owner, limit)
+
+    def expire(self, limit=100):
+        return self.ok("expire", self.owner, limit)[0]
+
+    def audit(self):
+        return self.ok("audit", self.owner)
+
+    def count(self):
+        names = ["drained", "stream", "slims", "ready", "back", "now", "leases", "later",
+                 "dead", "ended"]
+        return dict(zip(names, self.ok("count")))
+
+    def is_conserved(self):
+        c = self.count()
+        return c["stream"] + c["slims"] == (c["ready"] + c["back"] + c["now"] + c["leases"] +
+                                            c["later"] + c["dead"] - c["ended"])
+
+    # ---- what is stored ----
+
+    def lane(self, lane):
+        text = self.redis.hget(self.key("lanes"), lane)
+        return text and LaneRecord(text)
+
+    def family(self, family):
+        text = self.redis.hget(self.key("families"), family.id)
+        return text and FamilyRecord(text)
+
+    def list(self, family, name):
+        """Elements of `ready:n`, `back:h`, `now`, …"""
+        return self.redis.lrange(self.key(f"{name}:{family.id}"), 0, -1)
+
+    def open_set(self, pool="main", budget="acme:large"):
+        return dict(self.redis.zrange(self.key(f"open:{pool}:{budget}"), 0, -1,
+                                      withscores=True))
+
+    def held_set(self, pool="main"):
+        return dict(self.redis.zrange(self.key(f"held:{pool}"), 0, -1, withscores=True))
+
+    def past(self, id):
+        return self.redis.hgetall(self.key(f"past:{id}"))
+
+    def meta(self, name):
+        return self.redis.hget(self.key("meta"), name)
+
+    def leases(self, worker):
+        table = self.redis.hgetall(self.key(f"lease:{worker.nonce}"))
+        return {int(slot): Lease(text) for slot, text in table.items() if slot != "s"}
+
+    def budget(self, name="acme:large"):
+        return self.redis.hgetall(self.key(f"budget:{name}"))
+
+    def flight(self, name="acme:large"):
+        return int(self.budget(name).get("in_flight", 0))
+
+    def events(self, kind=None):
+        lines = [line for _, fields in self.redis.xrange(self.key("events"))
+                 for line in fields["e"].split("\n")]
+        return [line for line in lines if kind is None or line.split(" ")[0] == kind]
+
+    def replies(self, name):
+        return self.redis.lrange(self.key(f"reply:{name}"), 0, -1)
+
+    def result(self, id):
+        return self.redis.get(self.key(f"result:{id}"))
+
+    def dead(self):
+        return self.redis.zrange(self.key("dead"), 0, -1)
+
+    def wait_past(self, ms):
+        wait_until(lambda: self.now() > ms, f"Redis time {ms}")
+
+
+class Worker:
+    """A session.  q counts up by itself; answers that are not OK come back as they are."""
+
+    def __init__(self, store, pool="main", slots=8, budgets="*", lease_ms=30000, replaces="",
+                 job_ms=None):
+        self.store, self.slots = store, slots
+        self.nonce = f"{next(SERIAL):016x}"
+        self.q = 1
+        words = [self.nonce, "test", pool, slots, budgets, lease_ms, replaces]
+        self.c = store.ok("hello", *words, *([] if job_ms is None else [job_ms]))[0]
+
+    def attach(self, lease_ms=30000):
+        answer = self.store.ok("attach", self.nonce, lease_ms)
+        self.c = answer[0]
+        return {int(slot): Lease(text) for slot, text in answer[1:]}
+
+    def take_q(self, count):
+        q = self.q
+        self.q += max(count, 1)
+        return q
+
+    def claim_raw(self, q, *slots):
+        return self.store.call("claim", self.nonce, self.c, q, *slots)
+
+    def claim(self, *slots):
+        slots = slots or range(self.slots)
+        q = self.take_q(len(slots))
+        return Claim(self.claim_raw(q, *slots), slots, q, False)
+
+    def settle_raw(self, jobs, q, slots, usage="", reply="", ttl=60000, result=None):
+        words = []
+        for job in jobs:
+            words += [job.slot, job.q, usage, reply, ttl, result or f"result of {job.id}"]
+        return self.store.call("settle", self.nonce, self.c, len(jobs), *words, q, *slots)
+
+    def settle(self, jobs, claim=(), **options):
+        q = self.take_q(len(claim))
+        return Claim(self.settle_raw(jobs, q, claim, **options), claim, q, True)
+
+    def fail(self, job, kind, attempts_max=3, delay_ms=0, park_ms=0, reason="", text="",
+             usage="", reply="", ttl=60000, result=""):
+        answer = self.store.call("fail", self.nonce, self.c, job.slot, job.q, kind,
+                                 attempts_max, delay_ms, park_ms, reason, text, usage, reply,
+                                 ttl, result)
+        return answer[2] if answer[0] == "OK" else answer
+
+    def release(self, jobs, sent=1):
+        words = [w for job in jobs for w in (job.slot, job.q, sent)]
+        return self.store.call("release", self.nonce, self.c, *words)
+
+    def begin(self, job, usage):
+        return self.store.call("begin", self.nonce, self.c, job.slot, job.q, usage)
+
+    def beat(self, busy=None, lease_ms=30000):
+        if busy is None:
+            busy = len(self.store.leases(self))
+        return self.store.call("beat", self.nonce, self.c, busy, lease_ms)
+
+    def bye(self):
+        return self.store.call("bye", self.nonce, self.c)
+
+    def die(self):
+        """What a killed process leaves behind, its lease run out."""
+        self.store.redis.zadd(self.store.key("workers"), {self.nonce: self.store.now() - 1})

@@ -1,0 +1,212 @@
+"""admit: from the inbox into the lists, exactly once."""
+
+import pytest
+import redis
+
+from store import CLOSED, Family, Worker
+
+
+def test_one_batch_sent_twice_is_admitted_once_1(store):
+    family = Family(1)
+    ids = [store.add() for _ in range(5)]
+    at = store.cursor()
+    groups = {"families": [family], "runs": [(family, "n", ids)]}
+    assert store.admit(ids[-1], at=at, **groups)[0] == "OK"
+    # The reply was lost; the same leader sends the batch again.
+    assert store.admit(ids[-1], at=at, **groups) == ["CURSOR", ids[-1], "0"]
+    assert store.list(family, "ready:n") == ids
+
+
+def test_a_missing_cursor_beside_lanes_stops_admission_1(store):
+    family = Family(1)
+    store.enqueue(family, 2)
+    store.redis.hdel(store.key("meta"), "cursor")
+    assert store.rule(nonce="00000000000000aa") == 2
+    later = store.add()
+    answer = store.admit(later, at=("0-0", "0"), runs=[(family, "n", [later])])
+    assert answer == ["CURSOR", "", ""]
+    assert len(store.list(family, "ready:n")) == 2
+
+
+def test_the_cursor_survives_a_leader_that_expires_1(store):
+    store.enqueue(Family(1), 1)
+    at = store.cursor()
+    store.ok("rule", "00000000000000aa", 0)
+    assert store.rule(nonce="00000000000000bb") == 1
+    assert store.cursor() == at
+    assert store.redis.ttl(store.key("meta")) == -1
+
+
+def test_a_cursor_can_stand_inside_a_packed_entry_1(store):
+    family = Family(1)
+    entry = store.add(json="[…]")
+    parts = [f"{entry}.{n}~" for n in range(1, 4)]
+    slims = [(part[:-1], f"body {part}") for part in parts]
+    assert store.admit("0-0", at=("0-0", "0"), families=[family])[0] == "OK"
+    assert store.admit(entry, 2, runs=[(family, "n", parts[:2])], slims=slims[:2])[0] == "OK"
+    assert store.cursor() == (entry, "2")
+    assert store.admit(entry, 3, runs=[(family, "n", parts[2:])], slims=slims[2:],
+                       gone=[entry])[0] == "OK"
+    assert store.list(family, "ready:n") == parts
+    assert store.redis.xlen(store.key("jobs")) == 0
+    assert store.is_conserved()
+
+
+def test_only_the_ruler_admits(store):
+    family = Family(1)
+    old = store.owner
+    store.ok("rule", "00000000000000aa", 0)
+    store.rule(nonce="00000000000000bb")
+    store.owner, new = old, store.owner
+    entry = store.add()
+    assert store.admit(entry, families=[family]) == ["EPOCH", new]
+    assert store.redis.exists(store.key("families")) == 0
+
+
+def test_the_owner_is_epoch_and_nonce_10_r9(store):
+    store.redis.hset(store.key("meta"), "owner", store.owner[:2] + "00000000000000bb")
+    assert store.call("promote", store.owner, 10)[0] == "EPOCH"
+
+
+def test_a_missing_segment_is_asked_for_before_anything_is_written(store):
+    family = Family(2, px=["0" * 31 + "1", "0" * 31 + "2"])
+    entry = store.add()
+    answer = store.admit(entry, families=[family], segments=[(family.px[1], "x")],
+                         runs=[(family, "n", [entry])])
+    assert answer == ["NEED", family.px[0]]
+    assert store.redis.exists(store.key("families"), store.key("lanes")) == 0
+    assert store.cursor() == ("0-0", "0")
+
+
+def test_a_family_that_is_not_stored_is_asked_for(store):
+    family = Family(7)
+    entry = store.add()
+    assert store.admit(entry, runs=[(family, "n", [entry])]) == ["NEED", family.id]
+
+
+def test_a_stored_segment_is_not_overwritten(store):
+    family = Family(1)
+    store.enqueue(family)
+    store.admit(store.cursor()[0], families=[family], segments=[(family.id, "other")])
+    assert store.redis.get(store.key(f"px:{family.id}")) == "segment " + family.id
+
+
+def test_a_new_lane_is_closed_and_held(store):
+    family = Family(1, hold_max=5000)
+    before = store.now()
+    store.enqueue(family, 3)
+    lane = store.lane(family.lane)
+    assert (lane.gate, lane.g, lane.credits, lane.window) == (CLOSED, 0, 0, 99999)
+    assert store.open_set() == {}
+    due = store.held_set()[family.lane]
+    assert before + 5000 <= due <= store.now() + 5000
+
+
+def test_work_opens_all_lanes_of_its_family_7(store):
+    family = Family(1, lanes=4)
+    store.enqueue(family)
+    worker = Worker(store)
+    store.open(family)
+    assert sorted(store.open_set()) == family.lanes
+    worker.settle(worker.claim().jobs)
+    assert store.open_set() == {}, "the last element clears all lanes"
+    store.enqueue(family)
+    assert sorted(store.open_set()) == family.lanes
+
+
+def test_bands_give_the_class_of_the_score(store):
+    for number, name, klass in [(1, "h", 1), (2, "n", 2), (3, "l", 3)]:
+        family = Family(number)
+        store.enqueue(family, name=name)
+        store.open(family, rank=40)
+        assert store.open_set()[family.lane] == klass * 10 ** 9 + 40
+
+
+def test_the_smallest_hold_max_of_waiting_jobs_counts(store):
+    family = Family(1, hold_max=9000)
+    store.enqueue(family)
+    for hold_max, expected in [(20000, 9000), (4000, 4000)]:
+        family.hold_max = hold_max
+        entry = store.add()
+        store.admit(entry, families=[family], runs=[(family, "n", [entry])])
+        assert store.family(family).hold_max == expected
+    assert store.held_set()[family.lane] <= store.now() + 4000
+
+
+def test_a_parent_counts_its_children(store):
+    root, leaf = Family(1), Family(2, px=[Family(1).id, Family(2).id])
+    store.enqueue(leaf)
+    assert store.family(root).live == 1
+    assert store.family(leaf).live == 1
+    store.enqueue(Family(3, px=[root.id, Family(3).id]))
+    assert store.family(root).live == 2
+
+
+def test_delayed_jobs_wait_in_later_and_become_ready(store):
+    family = Family(1)
+    entry = store.add()
+    due = store.now() + 20
+    assert store.admit(entry, families=[family], gone=[entry],
+                       later=[(entry, due, family.id, "n", "payload")])[0] == "OK"
+    assert store.promote() == [0, due]
+    assert store.redis.get(store.key(f"slim:{entry}")) == "payload"
+    store.wait_past(due)
+    assert store.promote() == [1, 0]
+    assert store.list(family, "ready:n") == [entry + "~"]
+    assert store.past(entry) == {}
+    assert store.is_conserved()
+
+
+def test_a_malformed_entry_dies_with_its_bytes_and_answers(store):
+    entry = store.add(upstream="nobody", body="{", reply="box", ref="r-1")
+    assert store.admit(entry, dead=[(entry, "malformed", "no such upstream", "", "box", 60000,
+                                     "")])[0] == "OK"
+    assert store.dead() == [entry]
+    slim = store.redis.get(store.key(f"slim:{entry}"))
+    assert slim == ("entry\n8 upstream\n6 nobody\n4 body\n1 {\n5 reply\n3 box\n3 ref\n3 r-1\n")
+    assert store.redis.xlen(store.key("jobs")) == 0
+    assert '"state":"dead","reason":"malformed"' in store.replies("box")[0]
+    assert store.is_conserved()
+
+
+def test_prefixes_come_through_the_inbox(store):
+    entry = store.add(put_prefix="policy", body="{}")
+    assert store.admit(entry, gone=[entry], prefixes=[("policy", "{}")])[0] == "OK"
+    assert store.redis.get(store.key("prefix:policy")) == "{}"
+
+
+@pytest.mark.parametrize("change, complaint", [
+    (lambda words: words[:-1], "do not add up|expected a number"),
+    (lambda words: words[:-4] + ["Q", 0] + words[-2:], "expected this group"),
+    (lambda words: [w if w != "n" else "x" for w in words], "expected h, n, l or now"),
+    (lambda words: [w if w != "main" else "a|b" for w in words], "not a name"),
+])
+def test_a_mistake_in_the_call_changes_nothing(store, change, complaint):
+    family = Family(1)
+    entry = store.add()
+    words = store.admit_words(families=[family], runs=[(family, "n", [entry])])
+    with pytest.raises(redis.ResponseError, match=complaint):
+        store.call("admit", store.owner, *store.cursor(), entry, 0, *change(words))
+    assert store.redis.exists(store.key("families"), store.key("lanes")) == 0
+    assert store.cursor() == ("0-0", "0")
+
+
+def test_another_protocol_is_refused(store):
+    with pytest.raises(redis.ResponseError, match="warmq speaks protocol 1, not 2"):
+        store.redis.execute_command("FCALL", "warmq_count", 1, store.key("meta"), "2")
+
+
+def test_admission_wakes_the_pool_at_the_edge_28(store):
+    family = Family(1)
+    store.enqueue(family)
+    store.open(family)
+    worker = Worker(store)
+    worker.claim()
+    channel = store.redis.pubsub()
+    channel.subscribe(store.key("wake"))
+    channel.get_message(timeout=5)
+    store.enqueue(family, 2)
+    store.enqueue(family, 2)
+    assert channel.get_message(timeout=5)["data"] == "main"
+    assert channel.get_message(timeout=0.01) is None, "once: it was open already"
+    channel.close()

@@ -1,0 +1,421 @@
+"""claim: from the open sets into free slots, within gates, windows and budgets."""
+
+import pytest
+import redis
+
+from store import BYPASS, CHECKING, CLOSED, LEAKY, NEVER, OPEN, WRITING, Family, Worker
+
+
+def opened(store, number=1, count=5, window=1000, name="n", suffix="", **options):
+    family = Family(number, **options)
+    ids = store.enqueue(family, count, name, suffix)
+    store.open(family, window)
+    return family, ids
+
+
+def test_an_open_lane_fills_the_free_slots_in_order(store):
+    family, ids = opened(store)
+    worker = Worker(store)
+    claim = worker.claim(3, 0, 2)
+    assert claim.ids == ids[:3]
+    assert [(job.slot, job.q) for job in claim.jobs] == [(3, 1), (0, 2), (2, 3)]
+    assert [job.begin for job in claim.jobs] == [0, 0, 0]
+    assert claim.sleep_ms == 0
+    leases = store.leases(worker)
+    assert {slot: lease.id for slot, lease in leases.items()} == dict(zip([3, 0, 2], ids))
+    assert leases[3].q == 1 and leases[3].delivery == 1 and leases[3].role == "p"
+    assert store.lane(family.lane).in_use == 3
+    assert store.flight() == 3
+
+
+def test_a_claim_into_an_occupied_slot_is_refused_2(store):
+    _, ids = opened(store)
+    worker = Worker(store)
+    first = worker.claim(0).jobs[0]  # this answer was lost
+    claim = worker.claim(0, 1)
+    assert list(claim.refused) == ["0"]
+    assert claim.refused["0"].startswith(f"{first.q}|")
+    assert claim.ids == [ids[1]], "the q of the refused slot is not used again"
+    assert store.leases(worker)[1].q == 3
+    assert len(store.leases(worker)) == 2
+
+
+def test_a_slot_has_one_name(store):
+    opened(store)
+    worker = Worker(store)
+    for slots in [("00",), ("0", "0"), ("x",), ("s",), ("65536000",), ("-1",)]:
+        with pytest.raises(redis.ResponseError, match="slot"):
+            worker.claim_raw(1, *slots)
+    assert store.leases(worker) == {}
+
+
+def test_no_start_at_in_use_equal_to_window_i3(store):
+    family, ids = opened(store, window=2)
+    worker = Worker(store)
+    claim = worker.claim()
+    assert claim.ids == ids[:2]
+    assert 0 < claim.sleep_ms <= 1000
+    assert store.open_set() == {}
+    claim = worker.settle(claim.jobs[:1], claim=[5, 6])
+    assert claim.ids == ids[2:3]
+
+
+def test_a_shut_gate_starts_nothing(store):
+    family = Family(1)
+    store.enqueue(family)
+    worker = Worker(store)
+    for gate in [CLOSED, WRITING, CHECKING]:
+        store.grant(family.lane, gate=gate, credits=0)
+        assert worker.claim().jobs == []
+
+
+@pytest.mark.parametrize("gate", [OPEN, BYPASS, LEAKY])
+def test_a_startable_gate_starts_plain(store, gate):
+    family = Family(1)
+    ids = store.enqueue(family, 2)
+    store.open(family, gate=gate)
+    assert [(j.id, j.role) for j in Worker(store).claim().jobs] == [(i, "p") for i in ids]
+
+
+def test_a_credit_starts_one_job_and_is_taken(store):
+    family = Family(1, hold_max=10000)
+    ids = store.enqueue(family, 3)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1, until=1, window=50)
+    worker = Worker(store)
+    claim = worker.claim()
+    [job] = claim.jobs
+    assert (job.id, job.role, job.begin, job.leader_ms, job.g) == (ids[0], "l", 1, 6000, 1)
+    assert store.lane(family.lane).credits == 0
+    assert store.open_set() == {} and family.lane in store.held_set()
+    assert worker.claim().jobs == []
+    assert store.events("start") == [
+        f"start {family.lane} {family.id} 1 l {worker.nonce} 0 1"]
+
+
+def test_a_leader_is_the_first_without_a_size_of_its_own(store):
+    family = Family(1)
+    store.enqueue(family, 2, suffix="/9000,10")
+    small = store.enqueue(family, 1)
+    store.grant(family.lane, gate=WRITING, credits=1, role=2)
+    claim = Worker(store).claim()
+    assert [(job.id, job.role) for job in claim.jobs] == [(small[0], "c")]
+    assert len(store.list(family, "ready:n")) == 2
+
+
+def test_a_leader_with_a_size_is_better_than_none(store):
+    family = Family(1)
+    ids = store.enqueue(family, 1, suffix="/9000,10")
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    assert Worker(store).claim().ids == ids
+    assert store.family(family).bits == 0
+
+
+def test_a_lane_past_its_until_is_closed_by_who_sees_it_21(store):
+    family, ids = opened(store)
+    store.open(family, until=store.now() - 1)
+    worker = Worker(store)
+    assert worker.claim().jobs == []
+    lane = store.lane(family.lane)
+    assert (lane.gate, lane.g) == (CLOSED, 2)
+    assert store.events("expired") == [f"expired {family.lane} 2"]
+    assert store.open_set() == {} and family.lane in store.held_set()
+    assert worker.claim().jobs == []
+    assert len(store.events("expired")) == 1
+
+
+def test_an_ancestor_that_is_shut_shuts_its_descendants(store):
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id])
+    ids = store.enqueue(leaf, 2)
+    store.open(leaf)
+    worker = Worker(store)
+    assert worker.claim().jobs == []
+    assert store.open_set() == {}
+    assert leaf.lane in store.held_set()
+    store.grant(root.lane, gate=OPEN, until=NEVER, family="", px=root.id)
+    assert leaf.lane in store.open_set(), "the grant writes the descendants back"
+    assert store.held_set() == {}
+    claim = worker.claim()
+    assert claim.ids == ids
+    assert claim.jobs[0].px == f"{root.id},{leaf.id}"
+
+
+def test_a_credit_does_not_look_at_ancestors(store):
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id])
+    store.enqueue(leaf, 2)
+    store.grant(leaf.lane, gate=BYPASS, reason=3, credits=1, role=1, until=NEVER)
+    assert [job.role for job in Worker(store).claim().jobs] == ["l"]
+
+
+def test_the_now_list_needs_no_gate(store):
+    family = Family(1)
+    held = store.enqueue(family, 1)
+    quick = store.enqueue(family, 2, name="now")
+    claim = Worker(store).claim()
+    assert [(job.id, job.role, job.begin) for job in claim.jobs] == [
+        (id, "n", 1) for id in quick]
+    assert held[0] in store.list(family, "ready:n")
+
+
+def test_members_that_are_not_open_are_removed_6(store):
+    store.broken = True
+    family, ids = opened(store, count=5)
+    open_key = store.key("open:main:acme:large")
+    store.redis.zadd(open_key, {f"{'f' * 32}.0": 1})  # no record
+    shut = Family(2)
+    store.enqueue(shut)
+    store.redis.zadd(open_key, {shut.lane: 2})  # not open
+    empty = Family(3)
+    store.enqueue(empty)
+    store.redis.delete(store.key(f"ready:n:{empty.id}"))  # a false bit
+    store.open(empty, rank=0)
+    store.open(family, rank=9)
+    assert Worker(store).claim(0).ids == ids[:1]
+    assert list(store.open_set()) == [family.lane]
+
+
+def test_a_wall_of_dead_members_does_not_block_a_pool_6(store):
+    store.broken = True
+    _, ids = opened(store, count=1)
+    store.redis.zadd(store.key("open:main:acme:large"),
+                     {f"{n:032x}.9": n for n in range(100)})
+    worker = Worker(store)
+    claim = worker.claim(0)
+    assert (claim.ids, claim.sleep_ms) == ([], 0), "again, not: sleep"
+    assert worker.claim(0).ids == ids
+
+
+def test_best_score_first_over_all_budgets(store):
+    first, first_ids = opened(store, 1, 1, budget="b:one")
+    second, second_ids = opened(store, 2, 1, name="h", budget="b:two")
+    assert Worker(store).claim().ids == second_ids + first_ids
+
+
+def test_a_session_takes_only_from_its_budgets_23(store):
+    opened(store, 1, 1, budget="b:one")
+    _, ids = opened(store, 2, 1, budget="b:two")
+    assert Worker(store, budgets="b:two").claim().ids == ids
+
+
+def test_a_parked_budget_costs_one_read_and_says_until_when_23(store):
+    for number in range(2, 50):
+        opened(store, number, 1, budget="b:parked")
+    _, ids = opened(store, 1, 1, budget="b:fine")
+    store.grant_budget("b:parked", parked=store.now() + 5000)
+    worker = Worker(store)
+    before = store.redis.info("commandstats")["cmdstat_hget"]["calls"]
+    assert worker.claim(0).ids == ids
+    assert store.redis.info("commandstats")["cmdstat_hget"]["calls"] - before < 8
+    claim = worker.claim(1)
+    assert claim.jobs == []
+    assert 0 < claim.sleep_ms <= 1000
+
+
+def test_when_every_budget_is_parked_the_answer_says_how_long_23(store):
+    opened(store, 1, 1)
+    store.grant_budget("acme:large", parked=store.now() + 5000)
+    assert 4000 < Worker(store).claim().sleep_ms <= 5000
+
+
+def test_the_pace_bounds_what_is_in_flight(store):
+    opened(store, count=10)
+    store.grant_budget("acme:large", pace=3)
+    worker = Worker(store)
+    claim = worker.claim()
+    assert len(claim.jobs) == 3
+    assert len(worker.settle(claim.jobs[:2], claim=[6, 7]).jobs) == 2
+    assert store.flight() == 3
+
+
+def test_a_start_needs_level_for_its_estimate_and_may_not_push_below_22(store):
+    opened(store, count=10, input=400, output=10)
+    store.grant_budget("acme:large", i=1000)
+    claim = Worker(store).claim()
+    assert len(claim.jobs) == 2, "400 + 400 of 1000 a minute"
+    assert claim.sleep_ms > 0
+    assert store.leases
+    level = float(store.budget()["i.level"])
+    assert 199 <= level <= 260
+
+
+def test_a_job_larger_than_the_bucket_starts_when_it_is_full_22(store):
+    opened(store, count=2, input=5000)
+    store.grant_budget("acme:large", i=1000)
+    assert len(Worker(store).claim().jobs) == 1
+
+
+def test_an_estimate_in_the_element_is_used_instead_22(store):
+    _, ids = opened(store, count=3, input=10, suffix="/600,1")
+    store.grant_budget("acme:large", i=1000)
+    worker = Worker(store)
+    assert len(worker.claim().jobs) == 1
+    assert store.leases(worker)[0].input == 600
+
+
+def test_a_start_that_may_write_pays_for_the_prefix_22(store):
+    family = Family(1, input=10)
+    store.enqueue(family, 2)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1, p=30000)
+    store.grant_budget("acme:large", i=50000)
+    worker = Worker(store)
+    worker.claim()
+    assert store.leases(worker)[0].input == 30010
+
+
+def test_priority_ages_24(store):
+    family = Family(1)
+    low = store.enqueue(family, 1, "l")
+    normal = store.enqueue(family, 1, "n")
+    high = store.enqueue(family, 1, "h")
+    store.open(family)
+    assert Worker(store).claim().ids == high + normal + low
+
+
+def test_an_old_low_job_passes_a_new_high_one_24(store):
+    family = Family(1)
+    old = store.redis.xadd(store.key("jobs"), {"body": "{}"}, id="1000-0")
+    new = store.add()
+    store.admit(new, families=[family], runs=[(family, "l", [old]), (family, "h", [new])])
+    store.open(family)
+    assert Worker(store).claim().ids == [old, new]
+
+
+def test_settled_lanes_first_only_within_their_class_24(store):
+    family, ids = opened(store, 1, 4)
+    worker = Worker(store, slots=2)
+    first = worker.claim(0, 1)
+    urgent, urgent_ids = opened(store, 2, 1, name="h")
+    claim = worker.settle(first.jobs, claim=[0, 1])
+    assert claim.ids == urgent_ids + ids[2:3]
+
+
+def test_settled_lanes_first_in_the_same_class_24(store):
+    _, ids = opened(store, 1, 4)
+    worker = Worker(store, slots=1)
+    first = worker.claim(0)
+    opened(store, 2, 1)
+    store.open(Family(1), rank=9)
+    assert worker.settle(first.jobs, claim=[0]).ids == ids[1:2]
+
+
+def test_one_start_per_quarter_of_a_life_reports_its_first_event_29(store):
+    family, _ = opened(store, count=6)
+    store.open(family, life=240000)
+    worker = Worker(store)
+    assert [job.begin for job in worker.claim(0, 1, 2).jobs] == [1, 0, 0]
+    assert [job.begin for job in worker.claim(3, 4, 5).jobs] == [0, 0, 0]
+    assert store.lane(family.lane).must_begin > store.now() + 50000
+
+
+def test_after_a_grant_of_its_budget_the_next_start_reports(store):
+    opened(store, count=3)
+    store.grant_budget("acme:large", pace=100)
+    worker = Worker(store)
+    assert [job.begin for job in worker.claim(0, 1).jobs] == [1, 0]
+    assert [job.begin for job in worker.claim(2).jobs] == [0]
+
+
+def test_a_due_hold_starts_one_job_per_call(store):
+    family = Family(1, hold_max=1)
+    ids = store.enqueue(family, 3)
+    worker = Worker(store)
+    assert worker.claim().jobs == [], "its clock starts when slots are free"
+    since = store.now()
+    store.wait_past(since + 2)
+    claim = worker.claim()
+    assert [(job.id, job.role, job.begin) for job in claim.jobs] == [(ids[0], "h", 1)]
+    assert claim.sleep_ms <= 1
+    store.wait_past(store.now() + 2)
+    assert worker.claim(1, 2, 3).ids == ids[1:2]
+
+
+def test_the_hold_clock_stands_still_without_free_slots(store):
+    family = Family(1, hold_max=300)
+    store.enqueue(family)
+    store.redis.zadd(store.key("held:main"), {family.lane: 1})  # due long ago
+    claim = Worker(store).claim()  # the first worker after a night
+    assert claim.jobs == [] and 0 < claim.sleep_ms <= 300
+    assert store.held_set()[family.lane] > store.now()
+
+
+def test_the_hold_clock_stands_still_while_the_budget_is_blocked(store):
+    family = Family(1, hold_max=30)
+    store.enqueue(family)
+    worker = Worker(store)
+    store.grant_budget("acme:large", parked=store.now() + 60)
+    worker.claim()
+    blocked = int(store.budget()["blocked_at"])
+    store.grant_budget("acme:large", parked=0)
+    while not worker.claim().jobs:
+        assert store.now() < blocked + 5000
+    assert store.now() >= blocked + 30
+
+
+def test_hold_off_starts_everything_within_the_pace(store):
+    family = Family(1)
+    store.enqueue(family, 5)
+    store.grant_budget("acme:large", pace=4)
+    store.ok("hold", "off", "somebody")
+    assert len(Worker(store).claim().jobs) == 4
+    assert store.events("hold") == ["hold off somebody"]
+
+
+def test_a_paused_family_starts_nothing(store):
+    family, ids = opened(store, 1, 2)
+    assert store.ok("pause", family.id, "on") == ["done"]
+    assert store.open_set() == {} and store.held_set() == {}
+    worker = Worker(store)
+    assert worker.claim().jobs == []
+    store.ok("pause", family.id, "off")
+    assert worker.claim().ids == ids
+
+
+def test_a_ticket_is_handed_out_before_all_bands_8(store):
+    family, ids = opened(store, 1, 2, name="h")
+    warm = Family(2)
+    store.admit(store.cursor()[0], families=[warm])
+    store.grant(warm.lane, gate=WRITING, ticket=1, ticket_deadline=store.now() + 60000,
+                px=warm.id)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    assert [job.element for job in jobs] == [f"w:{warm.lane}:1"] + ids
+    assert (jobs[0].role, jobs[0].begin, jobs[0].px) == ("t", 1, warm.id)
+    lane = store.lane(warm.lane)
+    assert (lane.ticket, lane.in_use, lane.note) == (2, 1, f"{worker.nonce},0,{jobs[0].q}")
+
+
+def test_a_ticket_is_wanted_once_8(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    wish = {"gate": WRITING, "ticket": 1, "ticket_deadline": store.now() + 60000}
+    assert store.grant(family.lane, g=0, g_new=1, **wish)[1] == "done"
+    # The scheduler dies; a second one, or a repetition, wants the same.
+    assert store.grant(family.lane, g=0, g_new=1, **wish)[1] == "refused"
+    Worker(store).claim()
+    assert store.grant(family.lane, g=1, g_new=2, **wish)[1] == "refused", "it is taken"
+
+
+def test_ended_ids_in_the_way_do_not_make_workers_sleep_15(store):
+    family, ids = opened(store, 1, 1500)
+    for id in ids[:1499]:
+        assert store.ok("cancel", id) == ["ended"]
+    worker = Worker(store)
+    claim = worker.claim(0)
+    assert (claim.ids, claim.sleep_ms) == ([], 0)
+    assert worker.claim(0).ids == ids[1499:]
+    assert store.count()["ended"] == 0
+    assert store.family(family).live == 1
+
+
+def test_an_empty_family_says_so_once(store):
+    family, ids = opened(store, 1, 2)
+    Worker(store).claim()
+    assert store.family(family).bits == 0
+    assert store.events("empty") == [f"empty {family.id}"]
+
+
+def test_a_claim_that_finds_too_little_says_so(store):
+    opened(store, 1, 2)
+    Worker(store).claim(0, 1, 2)
+    assert store.events("short") == ["short main 1"]

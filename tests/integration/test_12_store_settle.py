@@ -1,0 +1,284 @@
+"""settle, begin, settle_late, and how results are handed over."""
+
+import pytest
+
+from store import NEVER, OPEN, WRITING, Family, Worker
+from test_11_store_claim import opened
+
+
+def test_a_job_ends_with_its_payload_lease_and_counts(store):
+    family, ids = opened(store, count=3)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    worker.settle(jobs, reply="box")
+    assert store.replies("box") == [f"result of {id}" for id in ids]
+    assert store.redis.xlen(store.key("jobs")) == 0
+    assert store.leases(worker) == {}
+    assert (store.lane(family.lane).in_use, store.flight()) == (0, 0)
+    assert store.family(family).live == 0
+
+
+def test_a_result_without_a_reply_list_is_stored_for_its_time(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    worker.settle(worker.claim().jobs, ttl=5000)
+    assert store.result(ids[0]) == f"result of {ids[0]}"
+    assert 0 < store.redis.pttl(store.key(f"result:{ids[0]}")) <= 5000
+
+
+def test_settle_and_claim_keep_the_lane_in_one_call(store):
+    family, ids = opened(store, count=4, window=2)
+    worker = Worker(store)
+    jobs = worker.claim(0, 1).jobs
+    claim = worker.settle(jobs, claim=[0, 1])
+    assert claim.ids == ids[2:]
+    assert store.lane(family.lane).in_use == 2
+    assert store.events("done") == [] and store.events("start") == []
+
+
+def test_a_settle_with_another_token_changes_nothing_2(store):
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    worker.settle([job], claim=[0])  # this answer was lost
+    claim = worker.settle([job], reply="box")
+    [(slot, word, held)] = claim.problems
+    assert (slot, word) == ("0", "TOKEN")
+    assert ids[1] in held, "the slot holds the next job: run it"
+    assert store.replies("box") == []
+    assert store.lane(family.lane).in_use == 1
+
+
+def test_a_settle_of_an_empty_slot_says_that_it_was_settled_2(store):
+    opened(store, count=1)
+    worker = Worker(store)
+    jobs = worker.claim(0).jobs
+    worker.settle(jobs)
+    assert worker.settle(jobs).problems == [("0", "TOKEN", "")]
+
+
+def test_one_slot_cannot_be_settled_twice_in_a_call(store):
+    family, _ = opened(store, count=1)
+    worker = Worker(store)
+    jobs = worker.claim(0).jobs
+    claim = worker.settle(jobs + jobs, reply="box")
+    assert [problem[1] for problem in claim.problems] == ["TOKEN"]
+    assert len(store.replies("box")) == 1
+
+
+def test_calls_over_an_old_connection_are_stale_2(store):
+    opened(store, count=2)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    old = worker.c
+    assert list(worker.attach()) == [0]
+    late = store.call("settle", worker.nonce, old, 1, job.slot, job.q, "", "", 1000, "late",
+                      50, 0)
+    assert late == ["STALE"]
+    for name, args in [("claim", [9, 1]), ("beat", [1, 30000]), ("begin", [0, 1, ""]),
+                       ("release", [0, 1, 1]), ("bye", []),
+                       ("fail", [0, 1, "retry", 3, 0, 0, "", "", "", "", 0, ""])]:
+        assert store.call(name, worker.nonce, old, *args) == ["STALE"], name
+    assert store.leases(worker)[0].id == job.id
+    assert worker.settle([job]).problems == []
+
+
+def test_the_token_changes_with_every_claim_3(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    [first] = worker.claim(0).jobs
+    assert worker.fail(first, "defer") == "back"
+    [second] = worker.claim(0).jobs
+    assert second.id == first.id == ids[0]
+    assert worker.fail(first, "defer")[0] == "TOKEN", "re-sent: it would end the running one"
+    assert store.leases(worker)[0].delivery == 2
+    assert store.past(ids[0])["deferrals"] == "1"
+
+
+@pytest.mark.parametrize("damage", ["string", "bad name"])
+def test_a_reply_list_that_cannot_be_pushed_to_becomes_stored_results_4(store, damage):
+    family, ids = opened(store, count=2)
+    name = "box" if damage == "string" else "no/such name"
+    store.redis.set(store.key("reply:box"), "somebody else's")
+    worker = Worker(store)
+    claim = worker.settle(worker.claim().jobs, reply=name)
+    assert claim.problems == []
+    assert [store.result(id) for id in ids] == [f"result of {id}" for id in ids]
+    assert store.meta("delivery_errors") == "2"
+    assert store.lane(family.lane).in_use == 0
+    assert store.redis.xlen(store.key("jobs")) == 0
+
+
+def test_a_reply_list_has_an_end_and_a_bound(store):
+    _, ids = opened(store, count=1)
+    box = store.key("reply:box")
+    for start in range(0, 100000, 5000):
+        store.redis.rpush(box, *range(start, start + 5000))
+    worker = Worker(store)
+    worker.settle(worker.claim().jobs, reply="box", ttl=7000)
+    assert store.redis.llen(box) == 100000
+    assert store.redis.lindex(box, -1) == f"result of {ids[0]}"
+    assert 0 < store.redis.pttl(box) <= 7000
+    assert store.meta("replies_trimmed") == "1"
+
+
+def test_a_missing_lane_record_is_zero_4(store):
+    store.broken = True
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    store.redis.hdel(store.key("lanes"), family.lane)
+    assert worker.settle(jobs, reply="box").problems == []
+    assert len(store.replies("box")) == 2
+    assert store.leases(worker) == {}
+
+
+def test_usage_corrects_the_budget_and_speaks(store):
+    family, _ = opened(store, count=1, input=400, output=100)
+    store.grant_budget("acme:large", i=10000, o=1000)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    usage = f"{store.now()} {store.now()} 30000 0 150 20"
+    worker.settle([job], usage=usage)
+    assert store.events("done") == [f"done {family.lane} {family.id} 1 p {usage}"]
+    assert 9850 <= float(store.budget()["i.level"]) <= 9900
+    assert 980 <= float(store.budget()["o.level"]) <= 990
+
+
+def test_unknown_usage_corrects_nothing(store):
+    opened(store, count=1, input=400)
+    store.grant_budget("acme:large", i=10000)
+    worker = Worker(store)
+    worker.settle(worker.claim(0).jobs, usage="1 2 - - - -")
+    assert 9600 <= float(store.budget()["i.level"]) <= 9650
+
+
+def test_a_read_moves_until_without_the_scheduler(store):
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id])
+    store.enqueue(leaf, 3)
+    soon = store.now() + 10000
+    store.grant(root.lane, gate=OPEN, until=soon, life=60000, family="", px=root.id)
+    store.open(leaf, until=soon, life=60000)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    sent = store.now()
+    assert worker.begin(jobs[0], f"{sent} {sent} 500 0 - -")[0] == "OK"
+    assert store.lane(leaf.lane).until == store.lane(root.lane).until == sent + 60000
+    worker.settle(jobs[1:2], usage=f"{sent} {sent} 0 0 5 5")
+    assert store.lane(leaf.lane).until == sent + 60000, "nothing read, nothing written"
+    worker.settle(jobs[2:], usage=f"{sent + 99999} - - 700 - -")
+    assert sent + 60000 <= store.lane(leaf.lane).until <= store.now() + 60000
+
+
+def test_a_read_of_an_older_generation_does_not_move_until(store):
+    family, _ = opened(store, count=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    store.open(family, until=store.now() + 1000, life=60000)
+    until = store.lane(family.lane).until
+    worker.settle([job], usage=f"{store.now()} - 500 - - -")
+    assert store.lane(family.lane).until == until
+
+
+def test_begin_speaks_and_knows_its_token(store):
+    family = Family(1)
+    store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    assert worker.begin(job, "1 2 3 4 - -")[2:] == []
+    assert store.events("began") == [f"began {family.lane} {family.id} 1 l 1 2 3 4 - -"]
+    job.q += 1
+    assert worker.begin(job, "1 2 3 4 - -")[2:4] == ["0", "TOKEN"]
+
+
+def test_a_ticket_ends_in_the_lane_record_8(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=store.now() + 60000)
+    worker = Worker(store)
+    [job] = worker.claim().jobs
+    worker.settle([job], usage="1 2 0 30000 5 0", result="")
+    lane = store.lane(family.lane)
+    assert (lane.ticket, lane.in_use, lane.note) == (3, 0, "ok,1 2 0 30000 5 0")
+    assert store.events("ticket") == [f"ticket {family.lane} 1 ok 1 2 0 30000 5 0"]
+    assert store.redis.zcard(store.key("tickets")) == 0
+
+
+# ---- late results -----------------------------------------------------------------------
+
+
+def test_a_late_result_is_accepted_if_nobody_has_the_job_16(store):
+    family, ids = opened(store, count=1)
+    store.reap()
+    gone = Worker(store)
+    gone.claim()
+    gone.die()
+    store.reap_all()
+    assert store.ok("settle_late", ids[0], "box", 60000, "paid for") == ["OK"]
+    assert store.replies("box") == ["paid for"]
+    assert store.list(family, "back:n") == ids, "it stays in its list, as ended"
+    assert Worker(store).claim().jobs == []
+    assert store.redis.exists(store.key("ended"), store.key(f"past:{ids[0]}")) == 0
+    assert store.ok("settle_late", ids[0], "box", 60000, "again") == ["FENCED"]
+    assert store.family(family).live == 0
+
+
+def test_a_late_result_of_a_job_that_runs_again_is_fenced_16(store):
+    _, ids = opened(store, count=1)
+    store.reap()
+    gone = Worker(store)
+    gone.claim()
+    gone.die()
+    store.reap_all()
+    other = Worker(store)
+    jobs = other.claim().jobs
+    assert store.ok("settle_late", ids[0], "box", 60000, "late") == ["FENCED"]
+    assert store.replies("box") == []
+    assert other.settle(jobs, reply="box").problems == []
+    assert store.replies("box") == [f"result of {ids[0]}"]
+
+
+def test_a_claim_undone_by_a_rollback_heals_10_r3(store):
+    # The job is in ready again, the worker runs it: attach does not show the slot, and
+    # the result is delivered by the late rule.
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    assert worker.attach() == {}
+    assert store.ok("settle_late", ids[0], "", 60000, "paid for") == ["OK"]
+    assert store.result(ids[0]) == "paid for"
+    assert worker.claim().jobs == []
+    assert store.family(family).live == 0
+
+
+def test_a_settle_undone_by_a_rollback_heals_10_r4(store):
+    # The lease is back in the table of a live worker: attach shows it, the kept result is
+    # sent again.
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    table = worker.attach()
+    assert table[0].q == job.q
+    assert worker.settle([job], reply="box").problems == []
+    assert len(store.replies("box")) == 1
+
+
+def test_late_results_of_jobs_not_admitted_yet_leave_no_mark_10_r2(store):
+    entry = store.add()
+    assert store.ok("settle_late", entry, "", 60000, "paid for") == ["OK"]
+    assert store.redis.exists(store.key("ended")) == 0
+    assert store.redis.xlen(store.key("jobs")) == 0
+
+
+def test_nothing_of_a_life_is_left_over(store):
+    family, ids = opened(store, count=20)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    while jobs:
+        jobs = worker.settle(jobs, claim=range(8), reply="box").jobs
+    worker.bye()
+    left = {key.split(":", 1)[1] for key in store.redis.keys()}
+    assert left == {"jobs", "events", "meta", "families", "lanes", "pools", "idle",
+                    f"px:{family.id}", "reply:box", "budget:acme:large"}
+    assert NEVER == store.lane(family.lane).until

@@ -1,0 +1,134 @@
+"""hello, attach, beat, bye: a worker's life."""
+
+import pytest
+import redis
+
+from store import WRITING, Family, Worker
+from test_11_store_claim import opened
+
+
+def test_a_nonce_is_used_once(store):
+    worker = Worker(store)
+    assert store.call("hello", worker.nonce, "x", "main", 4, "*", 30000, "") == ["GONE"]
+
+
+def test_a_name_is_only_a_label_20(store):
+    opened(store, count=2)
+    first, second = Worker(store), Worker(store)
+    first.claim(0)
+    assert second.attach() == {}
+    assert len(store.leases(first)) == 1
+
+
+def test_a_successor_takes_the_leases_of_its_predecessor_away_20(store):
+    family, ids = opened(store, count=2)
+    old = Worker(store)
+    old.claim()
+    new = Worker(store, replaces=old.nonce)
+    assert store.list(family, "back:n") == ids
+    assert old.beat(busy=0) == ["GONE"]
+    assert new.claim().ids == ids
+    assert store.past(ids[0])["recoveries"] == "1"
+
+
+def test_the_table_is_the_truth_2(store):
+    _, ids = opened(store, count=2)
+    worker = Worker(store)
+    worker.claim(3, 5)
+    c = worker.c
+    table = worker.attach()
+    assert worker.c == c + 1
+    assert {slot: lease.id for slot, lease in table.items()} == {3: ids[0], 5: ids[1]}
+
+
+def test_an_unknown_session_is_gone(store):
+    nonce = "f" * 16
+    assert store.call("attach", nonce, 30000) == ["GONE"]
+    assert store.call("claim", nonce, 1, 1, 0) == ["GONE"]
+    assert store.call("settle", nonce, 1, 0, 1, 0) == ["GONE"]
+    assert store.call("beat", nonce, 1, 0, 30000) == ["GONE"]
+    assert store.call("bye", nonce, 1) == ["GONE"]
+
+
+def test_a_beat_moves_one_deadline(store):
+    opened(store, count=2)
+    worker = Worker(store, lease_ms=1000)
+    worker.claim()
+    before = store.redis.zscore(store.key("workers"), worker.nonce)
+    answer = worker.beat(lease_ms=30000)
+    assert answer[0] == "OK" and answer[2:] == [1]
+    assert store.redis.zscore(store.key("workers"), worker.nonce) > before
+
+
+def test_a_beat_says_that_holding_is_off(store):
+    store.ok("hold", "off")
+    assert Worker(store).beat()[2] == 0
+
+
+def test_two_beats_that_differ_ask_to_reattach_20(store):
+    opened(store, count=1)
+    worker = Worker(store)
+    worker.claim(0)
+    assert worker.beat(busy=0)[0] == "OK"
+    assert worker.beat(busy=1)[0] == "OK", "it agrees again: the count starts anew"
+    assert worker.beat(busy=0)[0] == "OK"
+    assert worker.beat(busy=0) == ["REATTACH"]
+
+
+def test_a_beat_names_slots_whose_job_has_ended_15(store):
+    _, ids = opened(store, count=3)
+    worker = Worker(store)
+    worker.claim(0, 1, 2)
+    store.ok("cancel", ids[1])
+    assert worker.beat()[3:] == ["1"]
+
+
+def test_bye_releases_unharmed(store):
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    worker.claim()
+    assert worker.bye()[0] == "OK"
+    assert store.list(family, "back:n") == ids
+    assert "recoveries" not in store.past(ids[0])
+    assert worker.beat(busy=0) == ["GONE"]
+    assert store.redis.keys(store.key("lease:*")) == []
+    assert store.lane(family.lane).in_use == 0
+
+
+def test_a_released_leader_gives_its_credit_back(store):
+    family = Family(1)
+    store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    first = Worker(store)
+    jobs = first.claim().jobs
+    assert store.lane(family.lane).credits == 0
+    first.release(jobs, sent=0)
+    assert store.lane(family.lane).credits == 1
+    assert [job.role for job in Worker(store).claim().jobs] == ["l"], "elected again"
+    assert store.events("back") == [f"back {family.lane} {family.id} 1 l released"]
+
+
+def test_a_session_that_is_dying_is_gone_20(store):
+    _, ids = opened(store, count=3)
+    store.reap()
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    worker.claim(1, 2)
+    worker.die()
+    assert store.reap(chunk=1) == [1, 1, 0]
+    # Half of its jobs are back: it must not settle the others.
+    assert store.call("settle", worker.nonce, worker.c, 1, job.slot, job.q, "", "", 1000, "x",
+                      9) == ["GONE"]
+    assert worker.beat(busy=3) == ["GONE"]
+    assert store.call("hello", worker.nonce, "x", "main", 4, "*", 30000, "") == ["GONE"]
+    store.reap_all()
+
+
+def test_mistakes_are_named(store):
+    for args, complaint in [(["xyz", "x", "main", 4, "*", 1, ""], "nonce: expected 16 hex"),
+                            (["0" * 16, "x", "a b", 4, "*", 1, ""], "pool"),
+                            (["0" * 16, "x", "main", "many", "*", 1, ""], "slots"),
+                            (["0" * 16, "x", "main", 4, "*", 1, "zz"], "nonce")]:
+        with pytest.raises(redis.ResponseError, match=complaint):
+            store.call("hello", *args)
+    assert store.redis.exists(store.key("workers")) == 0

@@ -1,0 +1,272 @@
+"""fail, release: attempts, deferrals, later, dead; and back again by requeue."""
+
+import pytest
+
+from store import WRITING, Family, Worker
+from test_11_store_claim import opened
+
+
+def test_a_retry_counts_and_at_the_limit_is_dead(store):
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    for attempt in (1, 2):
+        assert worker.fail(worker.claim(0).jobs[0], "retry", reason="http_500") == "back"
+        assert store.past(ids[0])["attempts"] == str(attempt)
+    assert worker.fail(worker.claim(0).jobs[0], "retry", reason="http_500", text="it burns",
+                       reply="box", result="failed") == "dead"
+    assert store.dead() == ids
+    past = store.past(ids[0])
+    assert (past["reason"], past["why"], past["deliveries"]) == ("http_500", "it burns", "3")
+    assert store.replies("box") == ["failed"]
+    assert store.redis.xlen(store.key("jobs")) == 0
+    assert store.redis.exists(store.key(f"slim:{ids[0]}")) == 1
+    assert store.family(family).live == 1, "a dead job keeps its segments"
+    assert store.events("dead") == [f"dead {ids[0]} http_500"]
+
+
+def test_a_delayed_retry_waits_in_later(store):
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "retry", delay_ms=30) == "later"
+    assert worker.claim().jobs == []
+    due = store.promote()[1]
+    store.wait_past(due)
+    assert store.promote() == [1, 0]
+    assert store.list(family, "back:n") == ids
+    assert store.events("work") == [f"work {family.id}"]
+    assert worker.claim().ids == ids
+
+
+def test_who_waits_long_leaves_the_stream_17(store):
+    family, ids = opened(store, count=1, suffix="/900,9")
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "retry", delay_ms=61000) == "later"
+    assert store.redis.xlen(store.key("jobs")) == 0
+    assert store.past(ids[0])["element"] == f"{ids[0]}~/900,9"
+    store.redis.zadd(store.key("later"), {ids[0]: 1})
+    store.promote()
+    [job] = worker.claim(0).jobs
+    assert job.element == f"{ids[0]}~/900,9"
+    worker.settle([job])
+    assert store.redis.keys(store.key("slim:*")) == []
+    assert store.meta("slims") == "0"
+
+
+def test_a_deferral_is_never_an_attempt_22(store):
+    family, ids = opened(store, count=1, input=400)
+    store.grant_budget("acme:large", r=100, i=1000)
+    worker = Worker(store)
+    park = store.now() + 5000
+    assert worker.fail(worker.claim(0).jobs[0], "defer", park_ms=5000, reason="429") == "back"
+    assert int(store.budget()["parked_until"]) >= park
+    past = store.past(ids[0])
+    assert past["deferrals"] == "1" and "attempts" not in past
+    assert float(store.budget()["i.level"]) == 1000, "the tokens come back"
+    assert 99 <= float(store.budget()["r.level"]) < 99.5, "the request does not"
+    assert store.list(family, "back:n") == ids, "not in later: its budget holds it"
+    assert store.events("pressure")[0].startswith("pressure acme:large 429 ")
+
+
+def test_from_the_third_deferral_on_a_job_waits_by_itself_23(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "defer") == "back"
+    assert worker.fail(worker.claim(0).jobs[0], "defer") == "back"
+    before = store.now()
+    assert worker.fail(worker.claim(0).jobs[0], "defer") == "later"
+    assert before + 900 <= store.redis.zscore(store.key("later"), ids[0]) <= before + 2000
+
+
+def test_a_day_of_deferrals_is_enough(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "defer")
+    store.redis.hset(store.key(f"past:{ids[0]}"), "deferred_at", store.now() - 86400001)
+    assert worker.fail(worker.claim(0).jobs[0], "defer") == "dead"
+    assert store.past(ids[0])["reason"] == "deferred"
+
+
+def test_what_was_never_sent_gives_all_back_22(store):
+    family = Family(1, input=400)
+    ids = store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    store.grant_budget("acme:large", r=100, i=1000)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "unsent") == "back"
+    assert store.lane(family.lane).credits == 1
+    assert float(store.budget()["i.level"]) == 1000
+    assert float(store.budget()["r.level"]) == 100
+    assert worker.claim(0).ids == ids
+
+
+@pytest.mark.parametrize("kind", ["retry", "defer", "fatal"])
+def test_a_failed_leader_does_not_give_its_credit_back(store, kind):
+    family = Family(1)
+    store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], kind)
+    assert store.lane(family.lane).credits == 0
+    why = {"retry": "failed", "defer": "deferred", "fatal": "dead"}[kind]
+    assert store.events("back") == [f"back {family.lane} {family.id} 1 l {why}"]
+
+
+def test_jobs_come_back_in_the_order_of_their_return_24(store):
+    family, ids = opened(store, count=8)
+    worker = Worker(store)
+    jobs = worker.claim(*range(6)).jobs
+    for job in jobs:
+        worker.fail(job, "defer")
+    assert store.list(family, "back:n") == ids[:6]
+    assert worker.claim(*range(8)).ids == ids, "returned ones first, then the fresh"
+
+
+def test_a_fatal_failure_answers_for_the_job(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "fatal", reason="http_400", text='say "no"') \
+        == "dead"
+    assert store.result(ids[0]) == (f'{{"id":"{ids[0]}","state":"dead","reason":"http_400",'
+                                    '"text":"say \\"no\\""}')
+
+
+def test_a_lost_payload_ends_as_payload_missing_14(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    store.redis.xdel(store.key("jobs"), ids[0])
+    assert worker.fail(job, "missing") == "dead"
+    assert store.past(ids[0])["reason"] == "payload_missing"
+    assert store.ok("requeue", ids[0]) == ["lost"]
+
+
+def test_a_payload_that_is_there_after_all_is_an_ordinary_failure_14(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "missing") == "back"
+    assert store.past(ids[0])["attempts"] == "1"
+
+
+def test_a_missing_payload_of_a_cancelled_job_is_not_dead_14(store):
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    store.ok("cancel", ids[0])
+    assert worker.fail(job, "missing") == "ended"
+    assert store.dead() == []
+
+
+def test_a_failed_ticket_says_why(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=store.now() + 60000)
+    worker = Worker(store)
+    assert worker.fail(worker.claim().jobs[0], "defer", reason="529", park_ms=10) == "ticket"
+    assert store.lane(family.lane).ticket == 4
+    assert store.events("ticket") == [f"ticket {family.lane} 1 failed deferred"]
+
+
+def test_a_dead_job_can_be_requeued(store):
+    family, ids = opened(store, count=1, suffix="/800,8")
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "fatal")
+    assert store.ok("requeue", ids[0], ids[0], "1-1", "x") == ["queued", "gone", "gone", "gone"]
+    [job] = worker.claim(0).jobs
+    assert job.element == f"{ids[0]}~/800,8"
+    assert store.past(ids[0]) == {}
+    worker.settle([job])
+    assert store.family(family).live == 0
+
+
+def test_cancel_ends_a_waiting_job_at_once_15(store):
+    family = Family(1)
+    [id] = store.enqueue(family, upstream="acme", body="{}", reply="box", ref="r 1")
+    assert store.ok("cancel", id) == ["ended"]
+    assert store.ok("cancel", id) == ["gone"]
+    assert store.replies("box") == [f'{{"id":"{id}","ref":"r 1","state":"cancelled",'
+                                    '"reason":"cancelled","text":""}']
+    assert store.redis.hgetall(store.key("ended")) == {id: "cancelled"}
+    store.open(family)
+    assert Worker(store).claim().jobs == []
+    assert store.redis.exists(store.key("ended")) == 0
+    assert store.family(family).live == 0
+
+
+def test_cancel_of_an_unknown_id_leaves_no_mark_15(store):
+    assert store.ok("cancel", "5-5") == ["gone"]
+    assert store.redis.exists(store.key("ended")) == 0
+
+
+def test_cancel_ends_a_delayed_job_without_a_mark_15(store):
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "retry", delay_ms=60000)
+    assert store.ok("cancel", ids[0]) == ["ended"]
+    assert store.redis.exists(store.key("later"), store.key("ended")) == 0
+    assert store.family(family).live == 0
+
+
+def test_a_result_for_a_cancelled_job_changes_nothing_15(store):
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    jobs = worker.claim(0).jobs
+    store.ok("cancel", ids[0])
+    claim = worker.settle(jobs, reply="box")
+    assert claim.problems == [("0", "ENDED", "")]
+    assert store.replies("box") == []
+    assert store.leases(worker) == {}
+    assert store.lane(family.lane).in_use == 0
+
+
+def test_a_cancelled_job_that_is_not_admitted_yet_leaves_no_mark_15(store):
+    entry = store.add()
+    assert store.ok("cancel", entry) == ["ended"]
+    assert store.redis.exists(store.key("ended")) == 0
+
+
+def test_deadlines_end_jobs_that_nobody_pops_15(store):
+    family = Family(1)
+    entry = store.add(upstream="acme", body="{}", reply="box")
+    soon = store.now() + 10
+    store.admit(entry, families=[family], runs=[(family, "n", [entry])],
+                deadlines=[(entry, soon)])
+    store.ok("pause", family.id, "on")
+    store.wait_past(soon)
+    assert store.expire() == 1
+    assert '"state":"expired"' in store.replies("box")[0]
+    assert store.expire() == 0
+
+
+def test_a_deadline_of_a_finished_job_ends_nothing(store):
+    family = Family(1)
+    entry = store.add()
+    soon = store.now() + 10
+    store.admit(entry, families=[family], runs=[(family, "n", [entry])],
+                deadlines=[(entry, soon)])
+    store.open(family)
+    worker = Worker(store)
+    worker.settle(worker.claim().jobs)
+    store.wait_past(soon)
+    assert store.expire() == 0
+    assert store.redis.exists(store.key("deadline")) == 0
+
+
+@pytest.mark.parametrize("fields, ref", [
+    ({"json": '{"upstream":"acme","reply":"box","ref":"7"}'}, True),
+    ({"upstream": "acme", "reply": "box", "body": "{}"}, False),
+])
+def test_the_reply_of_an_ended_job_is_found_in_its_payload(store, fields, ref):
+    [id] = store.enqueue(Family(1), **fields)
+    store.ok("cancel", id)
+    assert len(store.replies("box")) == 1
+    assert ('"ref":"7"' in store.replies("box")[0]) == ref
+
+
+def test_the_reply_of_an_ended_slim_job_is_found_in_its_head(store):
+    family = Family(1)
+    entry = store.add()
+    slim = "upstream acme\nreply box\nref abc\n\nreply other\n"
+    store.admit(entry, families=[family], runs=[(family, "n", [entry + "~"])],
+                slims=[(entry, slim)], gone=[entry])
+    store.ok("cancel", entry)
+    assert '"ref":"abc"' in store.replies("box")[0]
