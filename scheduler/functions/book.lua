@@ -201,17 +201,18 @@ local function hold_start(lane, due)
 	end
 end
 
+-- A lane is held if its own gate is shut, or (`blocked`: a claim has seen it) one above.
+-- `due`: where its clock stands from now on, decided by the claim that started from it.
 local function place_held(lane, family, paused)
-	local is = lane_is_held(lane.rec, family.bits, paused)
+	local is = lane_is_held(lane.rec, family.bits, paused) or
+		(lane.blocked and family.bits % 64 > 0 and not paused)
 	local was = lane.was and lane_is_held(lane.was, family.bits_was, family.paused_was)
-	if is then
-		if level or not was or lane.blocked then
-			hold_start(lane, now + family_hold_max(family))
-		end
-	elseif lane.blocked then -- open itself, but an ancestor is shut
-		hold_start(lane, now + family_hold_max(family))
-	elseif was or lane.unblocked then
+	if not is then
 		set_del(lane.tail.held, lane.id)
+	elseif lane.due then
+		set_add(lane.tail.held, lane.due, lane.id)
+	elseif level or lane.blocked or not was then
+		hold_start(lane, now + family_hold_max(family))
 	end
 end
 
@@ -245,8 +246,10 @@ function place(lane, family)
 			set_del(lane.tail.open, lane.id)
 		end
 	end
+	-- Open before and after, and not below others: it is not held and was not.
 	if family and (byte(lane.rec, 2) < 51 or lane.blocked or lane.unblocked or
-		(lane.was and byte(lane.was, 2) < 51)) then
+		not lane.was or byte(lane.was, 2) < 51 or
+		(#family.tail.ancestors > 0 and bits % 64 == 0 and bits_was % 64 > 0)) then
 		place_held(lane, family, paused)
 	end
 end

@@ -59,9 +59,10 @@ end
 function budget_move(budget, requests, input, output)
 	local fill = budget_levels(budget)
 	if fill then
-		fill[1] = fill[1] and fill[1] + requests
-		fill[2] = fill[2] and fill[2] + input
-		fill[3] = fill[3] and fill[3] + output
+		local add = { requests, input, output }
+		for i = 1, 3 do
+			fill[i] = fill[i] and min(fill[i] + add[i], budget.limit[i])
+		end
 		budget.moved = true
 	end
 end

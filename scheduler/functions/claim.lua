@@ -230,7 +230,7 @@ local function serve_due(lane, family, due, since)
 	local ready = max(due, since + hold, budget.blocked + hold)
 	if ready > now and not holding_is_off() then
 		if ready > due then
-			set_add(plan.session.held, ready, lane.id)
+			lane.due = ready
 		end
 		return ready
 	end
@@ -244,7 +244,7 @@ local function serve_due(lane, family, due, since)
 	local queue = band > 0 and start.band_queue(family, view, band, false)
 	if queue and queue_ready(queue, 1) > 0 then
 		due = max(now, id_ms(queue.items[queue.at + 1]) + hold)
-		set_add(plan.session.held, due, lane.id)
+		lane.due = due
 	end
 	return due
 end

@@ -1,7 +1,8 @@
 -- reap.lua - the tick: dead sessions, overdue leases and tickets, due and late jobs.
 --
--- A session whose deadline has passed goes to `dying` at once (all its calls answer GONE
--- from then on); its leases are returned in chunks, sorted by id; its table goes last.
+-- A session whose deadline has passed goes to `dying` with the first of its leases (all
+-- its calls answer GONE from then on); the leases are returned in chunks, sorted by id;
+-- its table goes last.
 --
 -- Redis's own absence is not a worker's fault: if the clock jumped, or nobody ticked for
 -- so long that a live worker could have missed its beat, nothing is reaped for one lease
@@ -91,27 +92,45 @@ local function overdue_tickets()
 	end
 end
 
-local function reap_all(chunk, hold)
-	local expired = call('ZRANGEBYSCORE', key.workers, '-inf', now, 'LIMIT', 0, 1000)
-	for i = 1, #expired do -- dying first: what they say from here on is not heard
-		local score = call('ZSCORE', key.workers, expired[i])
-		call('ZADD', key.dying, score, expired[i])
-		call('ZREM', key.workers, expired[i])
-		call('HDEL', key.ns .. 'lease:' .. expired[i], 's')
+-- Plans the end of sessions whose deadline has passed, those first that are dying already.
+-- Answers how many leases go back, and what becomes of each session: { nonce, deadline,
+-- empty }.
+local function reap_plan(chunk, hold)
+	local rows = call('ZRANGE', key.dying, 0, 63, 'WITHSCORES')
+	local late = call('ZRANGEBYSCORE', key.workers, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1000)
+	for i = 1, #late do
+		rows[#rows + 1] = late[i]
 	end
-	local nonces = call('ZRANGE', key.dying, 0, 15, 'WITHSCORES')
-	local returned, done = 0, {}
-	for i = 1, #nonces, 2 do
+	local returned, sessions = 0, {}
+	for i = 1, #rows, 2 do
+		local nonce, deadline, empty = rows[i], rows[i + 1] + 0, false
 		if returned < chunk then
-			local got, empty = session_bury(nonces[i], chunk - returned, nonces[i + 1] + 0 > hold)
+			local got
+			got, empty = session_bury(nonce, chunk - returned, deadline > hold)
 			returned = returned + got
-			if empty then
-				done[#done + 1] = nonces[i]
-				say('bye ' .. nonces[i])
-			end
+		end
+		sessions[#sessions + 1] = { nonce, deadline, empty }
+	end
+	return returned, sessions
+end
+
+-- Dying sessions lose their `s`: what they say from here on is not heard.  Answers whether
+-- leases are left.
+local function reap_store(sessions)
+	local more = false
+	for i = 1, #sessions do
+		local nonce = sessions[i][1]
+		if sessions[i][3] then
+			session_forget(nonce)
+			say('bye ' .. nonce)
+		else
+			call('ZADD', key.dying, sessions[i][2], nonce)
+			call('ZREM', key.workers, nonce)
+			call('HDEL', key.ns .. 'lease:' .. nonce, 's')
+			more = true
 		end
 	end
-	return returned, done, #expired == 1000 or #nonces / 2 > #done
+	return more
 end
 
 -- reap owner lease_ms beat_ms chunk
@@ -138,15 +157,13 @@ local function reap()
 		call('HSET', key.meta, 'tick', format('%d', now))
 		return { 'OK', now, 0, 0, hold }
 	end
-	local returned, done, more = reap_all(chunk, hold)
+	local returned, sessions = reap_plan(chunk, hold)
 	local over, later = overdue_leases(chunk)
 	overdue_tickets()
 	book_check()
 
 	book_store()
-	for i = 1, #done do
-		session_forget(done[i])
-	end
+	local more = reap_store(sessions)
 	for i = 1, #later do
 		if later[i][2] < NEVER then
 			call('ZADD', key.ends, later[i][2], later[i][1])

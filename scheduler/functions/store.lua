@@ -69,6 +69,13 @@ local function family_check(family)
 	end
 end
 
+-- True if what waits changed in a way that moves lanes in or out of a set, or to another
+-- score: all of them, not only those this call is about.
+local function work_changed(family)
+	local is, was = VIEW[family.bits], VIEW[family.bits_was]
+	return is.class ~= was.class or is.now ~= was.now or is.held ~= was.held
+end
+
 local function lane_check(lane)
 	if lane.use ~= lane.use_was then
 		drifted = false
@@ -81,6 +88,7 @@ local function lane_check(lane)
 	end
 	local family = lane.family
 	if level or lane.rec ~= lane.was or lane.score or lane.blocked or lane.unblocked or
+		lane.due or
 		(family and family.bits ~= family.bits_was) then
 		place(lane, family)
 	end
@@ -90,7 +98,7 @@ function book_check()
 	for i = 1, family_n do
 		local family = family_list[i]
 		if not family.missing and
-			(family.pushed or (family.bits == 0) ~= (family.bits_was == 0)) then
+			(family.pushed or (family.bits ~= family.bits_was and work_changed(family))) then
 			family_check(family)
 		end
 	end

@@ -1,0 +1,153 @@
+"""rule, grant, glance: who decides, and what a decision moves."""
+
+import redis
+import pytest
+
+from store import CHECKING, CLOSED, NEVER, OPEN, WRITING, Family, Worker
+from test_11_store_claim import opened
+
+
+def test_one_scheduler_rules_at_a_time(store):
+    owner, took = store.ok("rule", "00000000000000aa", 5000)
+    assert (owner, took) == (store.owner, 0)
+    answer = store.call("rule", "00000000000000bb", 5000)
+    assert answer[:2] == ["HELD", store.owner] and 0 < answer[2] <= 5000
+
+
+def test_a_rule_that_ran_out_is_taken_over(store):
+    store.ok("rule", "00000000000000aa", 5)
+    store.wait_past(int(store.meta("rule_until")))
+    owner, took = store.ok("rule", "00000000000000bb", 5000)
+    assert (owner, took) == ("2:00000000000000bb", 1)
+    assert store.call("rule", "00000000000000aa", 5000)[0] == "HELD"
+
+
+def test_the_seed_is_made_once(store):
+    seed = store.meta("seed")
+    assert len(seed) == 32 and int(seed, 16) > 0
+    store.ok("rule", "00000000000000aa", 0)
+    store.rule(nonce="00000000000000bb")
+    assert store.meta("seed") == seed
+
+
+def test_every_call_of_a_stale_scheduler_is_refused_38(store):
+    old = store.owner
+    store.ok("rule", "00000000000000aa", 0)
+    store.rule(nonce="00000000000000bb")
+    for name, args in [("grant", ["-", 0, 0]), ("reap", [30000, 10000, 10]),
+                       ("promote", [10]), ("expire", [10]), ("audit", [])]:
+        assert store.call(name, old, *args) == ["EPOCH", store.owner], name
+
+
+def test_a_grant_repeated_is_refused_and_says_what_is(store):
+    family, _ = opened(store, count=3)
+    Worker(store).claim(0, 1)
+    lane, status, g, in_use, bits, head = store.grant(family.lane, g=0, g_new=1, gate=CLOSED)
+    assert (lane, status, g, in_use, bits) == (family.lane, "refused", 1, 2, 8)
+    assert head > 0
+    assert store.lane(family.lane).gate == OPEN
+
+
+def test_until_only_rises_within_a_generation(store):
+    family, _ = opened(store, count=1)
+    store.open(family, until=5000)
+    store.grant(family.lane, g_new=2, until=4000)
+    assert store.lane(family.lane).until == 5000
+    store.grant(family.lane, g_new=2, until=6000)
+    assert store.lane(family.lane).until == 6000
+    store.grant(family.lane, until=3000)
+    assert store.lane(family.lane).until == 3000
+
+
+def test_credits_belong_to_a_new_generation(store):
+    family = Family(1)
+    store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    store.grant(family.lane, g_new=1, gate=CHECKING, credits=5, role=2, window=7)
+    lane = store.lane(family.lane)
+    assert (lane.gate, lane.credits, lane.role, lane.window) == (CHECKING, 1, 1, 7)
+
+
+def test_a_dash_leaves_a_value_as_it_is(store):
+    family, _ = opened(store, count=1, window=7)
+    store.grant(family.lane, p=300)
+    lane = store.lane(family.lane)
+    assert (lane.gate, lane.window, lane.until, lane.p) == (OPEN, 7, NEVER, 300)
+
+
+def test_a_grant_does_not_touch_what_jobs_own(store):
+    family, _ = opened(store, count=3)
+    worker = Worker(store)
+    jobs = worker.claim(0, 1).jobs
+    store.open(family, window=1)
+    assert store.lane(family.lane).in_use == 2, "a shrink revokes nothing"
+    assert worker.claim(2).jobs == []
+    worker.settle(jobs)
+    assert len(worker.claim(2).jobs) == 1
+
+
+def test_an_opened_lane_wakes_its_pool_28(store):
+    family = Family(1)
+    store.enqueue(family)
+    channel = store.redis.pubsub()
+    channel.subscribe(store.key("wake"))
+    channel.get_message(timeout=5)
+    store.open(family)
+    assert channel.get_message(timeout=5)["data"] == "main"
+    store.grant_budget("acme:large", pace=5)
+    channel.get_message(timeout=5)
+    store.grant_budget("acme:large", pace=50)
+    assert channel.get_message(timeout=5)["data"] == "main", "a pace that rises wakes as well"
+    channel.close()
+
+
+def test_marks_are_rendered_as_granted(store):
+    family, _ = opened(store, count=1)
+    store.open(family, marks=3)
+    assert Worker(store).claim().jobs[0].marks == 3
+
+
+def test_events_are_read_from_a_cursor_that_the_grant_stores_9(store):
+    opened(store, count=1)
+    Worker(store)
+    Worker(store)
+    entries = store.redis.xrange(store.key("events"))
+    store.ok("grant", store.owner, entries[1][0], 0, 0)
+    assert store.meta("events") == entries[1][0]
+    assert store.redis.xrange(store.key("events"))[0][0] == entries[1][0]
+
+
+def test_a_glance_counts_all_lists(store):
+    family, ids = opened(store, count=5)
+    store.enqueue(family, 2, "h")
+    store.enqueue(family, 1, "now")
+    worker = Worker(store)
+    worker.release(worker.claim(0, 1).jobs)
+    worker.claim(0)
+    answer = store.ok("glance", family.id, "f" * 32)
+    head = int(ids[0].split("-")[0])
+    assert answer[0][:3] == [family.id, 7, 1]
+    assert head <= answer[0][3] <= store.now()
+    assert answer[1] == ["f" * 32, 0, 0, 0]
+
+
+def test_a_family_moves_to_another_pool_with_its_lanes(store):
+    family, ids = opened(store, count=3)
+    worker = Worker(store)
+    worker.claim(0)
+    family.pool, family.budget = "other", "acme:small"
+    store.admit(store.cursor()[0], families=[family])
+    assert store.open_set() == {}
+    assert list(store.open_set("other", "acme:small")) == [family.lane]
+    assert (store.flight(), store.flight("acme:small")) == (0, 1)
+    assert Worker(store, pool="other").claim().ids == ids[1:]
+
+
+def test_mistakes_in_a_grant_change_nothing(store):
+    family, _ = opened(store, count=1)
+    before = store.redis.hget(store.key("lanes"), family.lane)
+    with pytest.raises(redis.ResponseError, match="window: expected a number"):
+        store.grant(family.lane, gate=CLOSED, window="wide")
+    with pytest.raises(redis.ResponseError, match="do not add up|expected a number"):
+        store.call("grant", store.owner, "-", 1, family.lane, 0)
+    assert store.redis.hget(store.key("lanes"), family.lane) == before

@@ -1,0 +1,173 @@
+"""audit: every drift is found, repaired and reported; full memory drains."""
+
+from store import NEVER, OPEN, WRITING, Family, Worker, node, wait_until
+from test_11_store_claim import opened
+
+
+def found(store):
+    return {(what, was, now) for what, _, was, now in store.audit()}
+
+
+def test_a_lane_number_that_drifted_is_set_to_its_leases_13(store):
+    family, _ = opened(store, count=5)
+    Worker(store).claim(0, 1)
+    record = store.redis.hget(store.key("lanes"), family.lane)
+    store.redis.hset(store.key("lanes"), family.lane, record[:17] + "00009" + record[22:])
+    assert ("in use", "9", "2") in found(store)
+    assert store.lane(family.lane).in_use == 2
+
+
+def test_a_drift_does_not_borrow_from_the_next_column_13(store):
+    store.broken = True
+    family, _ = opened(store, count=5, window=16)
+    worker = Worker(store)
+    jobs = worker.claim(0).jobs
+    record = store.redis.hget(store.key("lanes"), family.lane)
+    store.redis.hset(store.key("lanes"), family.lane, record[:17] + "00000" + record[22:])
+    worker.settle(jobs)
+    lane = store.lane(family.lane)
+    assert (lane.in_use, lane.window) == (0, 16)
+    assert store.meta("lane_drift") == "1"
+    assert store.events("drift") == [f"drift {family.lane}"]
+    assert len(worker.claim(0).jobs) == 1
+
+
+def test_in_flight_is_recounted_13(store):
+    opened(store, count=5)
+    Worker(store).claim(0, 1)
+    store.redis.hset(store.key("budget:acme:large"), "in_flight", 77)
+    assert ("in flight", "77", "2") in found(store)
+    assert store.flight() == 2
+
+
+def test_bits_come_from_the_lists_both_ways_13(store):
+    family, ids = opened(store, count=2)
+    record = store.redis.hget(store.key("families"), family.id)
+    store.redis.hset(store.key("families"), family.id, "1000" + record[4:])
+    assert ("bits", "0", "8") in found(store)
+    assert Worker(store).claim().ids == ids
+    store.redis.hset(store.key("families"), family.id,
+                     "1063" + store.redis.hget(store.key("families"), family.id)[4:])
+    store.audit()
+    assert store.family(family).bits == 0
+
+
+def test_sets_are_made_from_records_13(store):
+    family, _ = opened(store, count=2)
+    held = Family(2)
+    store.enqueue(held)
+    store.redis.delete(store.key("open:main:acme:large"), store.key("held:main"))
+    store.redis.zadd(store.key("open:main:acme:large"), {node(77) + ".0": 1})
+    kinds = [what for what, *_ in store.audit()]
+    assert sorted(kinds) == ["missing", "missing", "stranger"]
+    assert list(store.open_set()) == [family.lane]
+    assert list(store.held_set()) == [held.lane]
+
+
+def test_a_set_of_a_wrong_type_is_made_anew_13(store):
+    family, ids = opened(store, count=2)
+    store.redis.set(store.key("open:main:acme:large"), "x")
+    assert "type" in [what for what, *_ in store.audit()]
+    assert Worker(store).claim().ids == ids
+
+
+def test_a_taken_ticket_without_a_lease_has_failed_13(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=store.now() + 60000)
+    worker = Worker(store)
+    worker.claim(0)
+    store.redis.hdel(store.key(f"lease:{worker.nonce}"), 0)
+    assert {("ticket", "taken", "failed"), ("in use", "1", "0")} <= found(store)
+    assert store.lane(family.lane).ticket == 4
+
+
+def test_an_audit_of_a_sound_store_finds_nothing_13(store):
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id])
+    store.enqueue(leaf, 3)
+    store.open(leaf)
+    worker = Worker(store)
+    worker.claim()
+    assert store.audit() == []
+    store.grant(root.lane, gate=OPEN, until=NEVER, family="", px=root.id)
+    assert store.audit() == []
+    worker.claim()
+    assert store.audit() == []
+
+
+def test_unused_records_go_after_an_hour_and_not_before_14(store):
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id])
+    store.enqueue(leaf, 1)
+    store.grant(root.lane, gate=OPEN, until=NEVER, family="", px=root.id)
+    store.open(leaf)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+
+    def an_hour_passes():
+        store.audit()
+        for member in store.redis.zrange(store.key("unused"), 0, -1):
+            store.redis.zadd(store.key("unused"), {member: store.now() - 3600001})
+        store.audit()
+
+    an_hour_passes()
+    assert store.family(leaf), "it runs"
+    assert worker.fail(jobs[0], "fatal") == "dead"
+    an_hour_passes()
+    assert store.family(leaf), "a dead letter needs its segments"
+    store.ok("requeue", jobs[0].id)
+    worker.settle(worker.claim().jobs)
+    store.audit()
+    assert store.family(leaf), "idle, but not for an hour"
+    an_hour_passes()
+    assert store.family(leaf) is None and store.lane(leaf.lane) is None
+    assert store.family(root), "its last child went only now"
+    an_hour_passes()
+    an_hour_passes()
+    assert store.redis.keys(store.key("px:*")) == []
+    assert store.redis.exists(store.key("families"), store.key("lanes"),
+                              store.key("unused")) == 0
+    assert store.redis.keys(store.key("under:*")) == []
+    assert f"forgot {leaf.id}" in store.events("forgot")
+
+
+def test_a_full_redis_drains_11(store):
+    family, ids = opened(store, count=40)
+    store.reap()
+    try:
+        store.redis.config_set("maxmemory", "1mb")
+        worker = Worker(store)
+        assert worker.beat()[0] == "OK"
+        jobs = worker.claim().jobs
+        assert len(jobs) == 8
+        assert worker.fail(jobs[0], "fatal") == "dead"
+        worker.settle(jobs[1:4], reply="box")
+        worker.beat(lease_ms=1)
+        wait_until(lambda: store.reap()[0] == 4, "its lease to run out")
+        store.grant(family.lane, gate=OPEN)
+        assert store.audit() == []
+        assert store.ok("glance", family.id)[0][1] == 36
+        assert store.count()["dead"] == 1
+        other = Worker(store)
+        jobs = other.claim().jobs
+        while jobs:
+            jobs = other.settle(jobs, claim=range(8)).jobs
+        assert store.family(family).live == 1
+    finally:
+        store.redis.config_set("maxmemory", "0")
+
+
+def test_dead_letters_are_bounded_and_counted(store):
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "fatal")
+    store.redis.zadd(store.key("dead"), {ids[0]: 1})
+    store.redis.eval("for i = 1, 100000 do redis.call('ZADD', KEYS[1], ARGV[1], i .. '-1') end",
+                     1, store.key("dead"), store.now())
+    assert store.audit() == []
+    assert store.redis.zcard(store.key("dead")) == 100000
+    assert store.meta("dead_trimmed") == "1"
+    assert store.redis.exists(store.key(f"slim:{ids[0]}"), store.key(f"past:{ids[0]}")) == 0
+    assert store.family(family).live == 0
+    store.redis.delete(store.key("dead"))

@@ -1,0 +1,204 @@
+"""A key of a wrong type under each key each function touches: nothing is half applied.
+
+For every call below the keys it reads or writes are found by watching the server's
+MONITOR stream.  Then, key by key, the same situation is made again, the key is given a
+type it must not have, and the call is made: it either works (delivery became a stored
+result, a derived set was made anew) or it is refused and nothing has changed.
+"""
+
+import re
+
+import pytest
+import redis
+
+from store import NEVER, OPEN, WRITING, Family, Store, Worker
+
+NONCE = 0
+
+
+def scene(store):
+    """Two families and an ancestor, a worker with leases of each kind, later, dead, ended
+    ids, a deadline that has passed, a dying session."""
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id], hold_max=5)
+    cold = Family(3, hold_max=1)
+    ids = store.enqueue(leaf, 12, upstream="acme", body="{}", reply="box")
+    store.enqueue(cold, 3)
+    store.enqueue(leaf, 1, "now")
+    soon = store.now() + 1
+    entry = store.add(upstream="acme", body="{}", reply="box")
+    store.admit(entry, runs=[(cold, "n", [entry])], deadlines=[(entry, soon)])
+    store.grant(root.lane, gate=OPEN, until=NEVER, life=60000, family="", px=root.id)
+    store.open(leaf, life=60000)
+    store.grant_budget("acme:large", pace=100, i=1000000)
+    store.reap()
+    dead = Worker(store)
+    dead.claim(0, 1)
+    worker = Worker(store)
+    jobs = worker.claim(0, 1, 2, 3, 4).jobs
+    assert worker.fail(jobs[0], "fatal") == "dead"
+    assert worker.fail(jobs[1], "retry", delay_ms=1) == "later"
+    assert worker.fail(jobs[2], "defer") == "back"
+    store.ok("cancel", ids[9])
+    dead.die()
+    store.wait_past(soon + 1)
+    return {"worker": worker, "jobs": jobs[3:], "family": leaf, "cold": cold, "ids": ids,
+            "root": root, "dead": dead, "gone": jobs[0].id,
+            "fresh": [store.add(), store.add()], "at": store.cursor()}
+
+
+def usage(store):
+    return f"{store.now()} {store.now()} 500 0 5 5"
+
+
+CALLS = {
+    "admit": lambda store, s: admit_more(store, s),
+    "grant": lambda store, s: store.ok(
+        "grant", store.owner, "0-1", 1, s["root"].lane, "", s["root"].id, "main", "acme:large",
+        1, 2, OPEN, 0, 0, 0, 10, 1, NEVER, 10, 60000, 0, 0, 0, 1, "acme:large", 50, 0, 0, 0, 0),
+    "glance": lambda store, s: store.ok("glance", s["family"].id),
+    "count": lambda store, s: store.ok("count"),
+    "reap": lambda store, s: store.reap(),
+    "promote": lambda store, s: store.promote(),
+    "expire": lambda store, s: store.expire(),
+    "hello": lambda store, s: Worker(store, replaces=s["dead"].nonce),
+    "attach": lambda store, s: s["worker"].attach(),
+    "beat": lambda store, s: store.ok("beat", s["worker"].nonce, s["worker"].c, 2, 30000),
+    "claim": lambda store, s: s["worker"].claim(10, 11),
+    "settle": lambda store, s: s["worker"].settle(s["jobs"], claim=[3, 9], reply="box",
+                                                  usage=usage(store)),
+    "begin": lambda store, s: store.ok("begin", s["worker"].nonce, s["worker"].c,
+                                       s["jobs"][0].slot, s["jobs"][0].q, usage(store)),
+    "fail": lambda store, s: s["worker"].fail(s["jobs"][1], "retry", delay_ms=100000),
+    "fatal": lambda store, s: s["worker"].fail(s["jobs"][1], "fatal", reply="box"),
+    "release": lambda store, s: s["worker"].release(s["jobs"]),
+    "bye": lambda store, s: s["worker"].bye(),
+    "settle_late": lambda store, s: store.ok("settle_late", s["ids"][10], "box", 1000, "x"),
+    "cancel": lambda store, s: store.ok("cancel", s["ids"][10]),
+    "requeue": lambda store, s: store.ok("requeue", s["gone"]),
+    "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
+    "hold": lambda store, s: store.ok("hold", "off"),
+}
+
+
+def admit_more(store, s):
+    entry, second = s["fresh"]
+    answer = store.admit(second, at=s["at"], families=[s["family"]], runs=[(s["family"], "l", [entry])],
+                         later=[(second, 5, s["family"].id, "n", "x")], gone=[second],
+                         deadlines=[(entry, 9)], prefixes=[("p", "{}")])
+    assert answer[0] == "OK"
+
+
+def fresh(client):
+    client.flushall()
+    store = Store(client)
+    store.rule()
+    return store, scene(store)
+
+
+def keys_touched(client, path, call):
+    """Keys of every command the call makes inside Redis."""
+    store, s = fresh(client)
+    watcher = redis.Redis(unix_socket_path=path, decode_responses=True)
+    keys = set()
+    with watcher.monitor() as monitor:
+        call(store, s)
+        client.execute_command("ECHO", "that is all")
+        for line in monitor.listen():
+            if "that is all" in line["command"]:
+                break
+            if line["client_type"] == "lua":
+                keys.update(re.findall(r"warmq:[^ ]+", line["command"]))
+    watcher.close()
+    return {key for key in keys if not key.endswith(":wake")}
+
+
+def spoil(client, key):
+    """Gives the key a type that it must not have, if it is known to have one."""
+    name = key.split(":", 1)[1]
+    client.delete(key)
+    if name.split(":")[0] in ("slim", "px", "prefix", "result"):
+        client.rpush(key, "a list")
+    else:
+        client.set(key, "a string")
+
+
+def snapshot(client, without):
+    """Everything that is stored, but counters of what went wrong."""
+    state = {}
+    for key in client.keys():
+        kind = client.type(key)
+        if key in without:
+            continue
+        read = {"string": client.get, "hash": client.hgetall,
+                "list": lambda k: client.lrange(k, 0, -1),
+                "zset": lambda k: client.zrange(k, 0, -1, withscores=True),
+                "set": client.smembers, "stream": client.xrange}[kind]
+        state[key] = read(key)
+    state.get("warmq:meta", {}).pop("function_errors", None)
+    return state
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_type_stops_a_call_before_its_first_write_4(redis_server, name):
+    client = redis.Redis(unix_socket_path=redis_server, decode_responses=True)
+    call = CALLS[name]
+    touched = keys_touched(client, redis_server, call)
+    assert "warmq:meta" in touched or name not in ("admit", "grant", "reap")
+    kinds = sorted({re.sub(r"\d{13}-\d+|[0-9a-f]{16,32}", "*", key) for key in touched})
+    assert kinds, "the call touches nothing?"
+    refused = set()
+    for kind in kinds:
+        pattern = re.compile("^" + re.escape(kind).replace(r"\*", r"[0-9a-f-]+") + "$")
+        store, s = fresh(client)
+        # Ids and nonces are new: damage the keys of this kind that exist or would be made.
+        probe = {key for key in client.keys() if pattern.match(key)} or (
+            {kind} if "*" not in kind else set())
+        for key in probe:
+            spoil(client, key)
+        before = snapshot(client, probe)
+        try:
+            call(store, s)
+        except redis.ResponseError as error:
+            assert str(error).startswith("warmq "), error
+            assert snapshot(client, probe) == before, (name, kind)
+            refused.add(kind)
+        else:
+            if kind == "warmq:reply:box":
+                assert int(client.hget("warmq:meta", "delivery_errors")) > 0
+    assert not refused & {"warmq:events", "warmq:reply:box", "warmq:result:*"}, \
+        "what others may have spoilt must not stop a call"
+    assert refused, "no key of its own was of a wrong type?"
+    client.flushall()
+    client.close()
+
+
+def test_errors_are_counted(store):
+    store.broken = True
+    store.redis.set(store.key("lanes"), "x")
+    family = Family(1)
+    entry = store.add()
+    with pytest.raises(redis.ResponseError, match="warmq admit: WRONGTYPE"):
+        store.admit(entry, families=[family], runs=[(family, "n", [entry])])
+    assert store.meta("function_errors") == "1"
+    store.redis.delete(store.key("lanes"))
+    assert store.admit(entry, families=[family], runs=[(family, "n", [entry])])[0] == "OK"
+
+
+def test_a_record_of_another_format_is_not_guessed_at(store):
+    store.broken = True
+    family = Family(1)
+    store.enqueue(family)
+    record = store.redis.hget(store.key("lanes"), family.lane)
+    store.redis.hset(store.key("lanes"), family.lane, "2" + record[1:])
+    with pytest.raises(redis.ResponseError, match="another format"):
+        store.open(family)
+
+
+def test_writing_a_gate_closed_by_hand_is_possible(store):
+    # What `warmq doctor` relies on: records are text, and one grant puts them right.
+    family = Family(1)
+    ids = store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=0)
+    store.open(family)
+    assert Worker(store).claim().ids == ids
