@@ -8,16 +8,15 @@
 #define PREFIXES_MAX     1000
 
 static void
-answer_json(struct server *server, struct connection *connection, int status,
-            json_t *json)
+answer_json(struct connection *connection, int status, json_t *json)
 {
 	char *text = json_dumps(json, JSON_INDENT(2));
 
 	json_decref(json);
 	if (text)
-		server_answer(server, connection, status, span_from(text), SPAN(""));
+		server_answer(connection, status, span_from(text), SPAN(""));
 	else
-		server_answer(server, connection, 503, SPAN("{}"), SPAN(""));
+		server_answer(connection, 503, SPAN("{}"), SPAN(""));
 	free(text);
 }
 
@@ -202,7 +201,7 @@ admin_stats(struct server *server, struct connection *connection)
 	json_object_set_new(json, "faults", faults_json(stats));
 	json_object_set_new(json, "prefixes",
 	                    prefixes_json(server, wanted_prefixes(connection)));
-	answer_json(server, connection, 200, json);
+	answer_json(connection, 200, json);
 }
 
 /* --- the others -------------------------------------------------------------------- */
@@ -212,13 +211,13 @@ admin_get_knobs(struct server *server, struct connection *connection)
 {
 	struct settings settings = server_settings(server);
 
-	answer_json(server, connection, 200, settings_to_json(&settings));
+	answer_json(connection, 200, settings_to_json(&settings));
 }
 
 static void
-refuse(struct server *server, struct connection *connection, const char *message)
+refuse(struct connection *connection, const char *message)
 {
-	answer_json(server, connection, 400, json_pack("{s:s}", "error", message));
+	answer_json(connection, 400, json_pack("{s:s}", "error", message));
 }
 
 void
@@ -233,14 +232,13 @@ admin_set_knobs(struct server *server, struct connection *connection)
 	int err;
 
 	if (!object) {
-		refuse(server, connection,
-		       "The body is not JSON; send one object of knobs.");
+		refuse(connection, "The body is not JSON; send one object of knobs.");
 		return;
 	}
 	err = settings_set_json(&settings, object, NULL, &error);
 	json_decref(object);
 	if (err < 0) {
-		refuse(server, connection, error.text);
+		refuse(connection, error.text);
 		return;
 	}
 	server_set(server, &settings);
@@ -253,11 +251,11 @@ admin_reset(struct server *server, struct connection *connection)
 	engine_reset(server->engine, server_now_us(server));
 	memset(server->statuses, 0, sizeof server->statuses);
 	server->unanswered = 0;
-	answer_json(server, connection, 200, json_pack("{s:b}", "ok", 1));
+	answer_json(connection, 200, json_pack("{s:b}", "ok", 1));
 }
 
 void
 admin_health(struct server *server, struct connection *connection)
 {
-	answer_json(server, connection, 200, json_pack("{s:b}", "ok", 1));
+	answer_json(connection, 200, json_pack("{s:b}", "ok", 1));
 }

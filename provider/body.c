@@ -207,67 +207,78 @@ looks_like_stand_in(struct span inside)
 	       hex4(inside.data + 2) == STAND_IN;
 }
 
-/* Writes the string at `inside` to `out`: itself, or a stand-in. */
+static bool
+is_key(const char *close, const char *end)
+{
+	const char *at = close + 1;
+
+	while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+		at++;
+	return at < end && *at == ':';
+}
+
+/* Writes what is between the quotes: itself, or a stand-in. */
 static int
-write_string(struct body *body, struct span inside, struct buffer *out)
+write_inside(struct body *body, struct span inside, bool is_long, struct buffer *out)
 {
 	size_t offset = body->texts.len;
 	int err;
 
-	if (inside.len >= BODY_LONG_STRING || looks_like_stand_in(inside)) {
-		if (buffer_reserve(&body->texts, inside.len) &&
-		    decode(inside, &body->texts)) {
-			err = keep(body, offset);
-			if (err < 0)
-				return err;
-			return buffer_append_format(out, "\"\\u0001#%u\"",
-			                            body->strings_count - 1);
-		}
+	if (!is_long && !looks_like_stand_in(inside))
+		return buffer_append(out, inside);
+	if (!buffer_reserve(&body->texts, inside.len))
+		return buffer_error(&body->texts);
+	if (!decode(inside, &body->texts)) {
 		buffer_truncate(&body->texts, offset);
-		/* It has a flaw and jansson will refuse it, unless it only *looks* bad.
-		 */
+		return buffer_append(out, inside);
 	}
-	(void)buffer_append_byte(out, '"');
-	(void)buffer_append(out, inside);
-	return buffer_append_byte(out, '"');
+	err = keep(body, offset);
+	if (err < 0)
+		return err;
+	return buffer_append_format(out, "\\u0001#%u", body->strings_count - 1);
 }
 
 /* Copies the text with stand-ins.  Quotes outside of strings are always the beginning of
  * one, so no grammar is needed. */
 static int
-take_out(struct body *body, struct span bytes, struct buffer *out)
+take_out(struct body *body, struct span bytes, size_t long_string, struct buffer *out)
 {
 	const char *at = bytes.data, *end = bytes.data + bytes.len;
 
 	while (at < end) {
 		const char *quote = memchr(at, '"', (size_t)(end - at));
 		const char *close = quote ? find_end(quote + 1, end) : NULL;
+		struct span inside;
 		int err;
 
 		if (!close) /* no more strings, or one without an end: jansson's business
 		             */
 			return buffer_append(out,
 			                     (struct span){ at, (size_t)(end - at) });
-		(void)buffer_append(out, (struct span){ at, (size_t)(quote - at) });
-		err = write_string(
-			body, (struct span){ quote + 1, (size_t)(close - quote - 1) },
-			out);
+		(void)buffer_append(out, (struct span){ at, (size_t)(quote - at) + 1 });
+		inside = (struct span){ quote + 1, (size_t)(close - quote - 1) };
+		if (is_key(close, end))
+			err = buffer_append(out, inside);
+		else
+			err = write_inside(body, inside, inside.len >= long_string, out);
 		if (err < 0)
 			return err;
+		(void)buffer_append_byte(out, '"');
 		at = close + 1;
 	}
 	return buffer_error(out);
 }
 
 int
-body_load(struct body *body, struct span bytes, struct body_error *reterr)
+body_load(struct body *body, struct span bytes, size_t long_string,
+          struct body_error *reterr)
 {
 	struct buffer skeleton = BUFFER_INIT(BUFFER_SIZE_DEFAULT * 8);
 	json_error_t error = { 0 };
 	int err;
 
 	*body = (struct body){ .texts = BUFFER_INIT(BUFFER_SIZE_DEFAULT * 4) };
-	err = take_out(body, bytes, &skeleton);
+	err = take_out(body, bytes, long_string, &skeleton);
 	if (err == 0)
 		err = buffer_error(&body->texts);
 	if (err == 0) {
@@ -299,9 +310,10 @@ body_fini(struct body *body)
 
 /* --- asking ------------------------------------------------------------------------ */
 
-static struct span
-resolve(const struct body *body, struct span text)
+struct span
+body_text(const struct body *body, const json_t *string)
 {
+	struct span text = { json_string_value(string), json_string_length(string) };
 	uint64_t index;
 
 	if (text.len < 3 || text.data[0] != STAND_IN || text.data[1] != '#')
@@ -311,15 +323,6 @@ resolve(const struct body *body, struct span text)
 		return text;
 	VERIFY(index < body->strings_count);
 	return body->strings[index];
-}
-
-struct span
-body_text(const struct body *body, const json_t *string)
-{
-	if (!json_is_string(string))
-		return (struct span){ NULL, 0 };
-	return resolve(body, (struct span){ json_string_value(string),
-	                                    json_string_length(string) });
 }
 
 static int
@@ -362,7 +365,7 @@ body_dump(const struct body *body, const json_t *value, const char *without,
 		if (!first)
 			(void)buffer_append_byte(out, ',');
 		first = false;
-		(void)buffer_append_json(out, resolve(body, span_from(name)));
+		(void)buffer_append_json(out, span_from(name));
 		(void)buffer_append_byte(out, ':');
 		err = body_dump(body, member, NULL, out);
 		if (err < 0)

@@ -6,9 +6,10 @@
  *
  * jansson reads about 100 MB/s, byte by byte; a burst of 200 prompts would spend longer
  * in the parser than in the network.  Strings of 512 bytes and more, which are most of a
- * prompt, are therefore taken out first and asked back for by body_text.  A string that
- * is not flawless (bad escape, bad UTF-8, lone surrogate) stays in, so that jansson
- * judges it: what is accepted and what is refused is jansson's word alone. */
+ * prompt, are therefore taken out first and asked back for by body_text.  Keys stay in,
+ * so that the last of two equal ones wins; so does a string that is not flawless (bad
+ * escape, bad UTF-8, lone surrogate), so that jansson judges it: what is accepted and
+ * what is refused is jansson's word alone. */
 #ifndef PROVIDER_BODY_H
 #define PROVIDER_BODY_H
 
@@ -32,8 +33,11 @@ struct body_error {
 	char text[160]; /* what jansson said */
 };
 
-/* ERR_MALFORMED: not a JSON value.  ERR_MEMORY.  body_fini is owed only on success. */
-MUST_USE int body_load(struct body *body, struct span bytes, struct body_error *reterr);
+/* Takes out strings of `long_string` bytes and more: BODY_LONG_STRING; tests try others.
+ * ERR_MALFORMED: not a JSON array or object.  ERR_MEMORY.  body_fini is owed only on
+ * success. */
+MUST_USE int body_load(struct body *body, struct span bytes, size_t long_string,
+                       struct body_error *reterr);
 void body_fini(struct body *body);
 
 /* The content of a string anywhere in the tree; an empty span if it is no string. */

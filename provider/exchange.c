@@ -98,7 +98,7 @@ add_head(struct exchange *exchange)
 	                 stream ? "text/event-stream; charset=utf-8" : "application/json",
 	                 length, connection_request(connection)->keep_alive,
 	                 buffer_span(&headers));
-	exchange->server->statuses[exchange->status]++;
+	server_count_status(exchange->server, exchange->status);
 	buffer_fini(&headers);
 }
 
@@ -300,7 +300,7 @@ read_ask(struct server *server, struct connection *connection, enum ask_dialect 
 		refusal->code = is_chat ? "invalid_api_key" : NULL;
 		return err;
 	}
-	err = body_load(&body, buffer_span(&request->body), &error);
+	err = body_load(&body, buffer_span(&request->body), BODY_LONG_STRING, &error);
 	if (err == ERR_MALFORMED)
 		return ask_refuse(refusal, 400, "invalid_request_error",
 		                  "The request body is not valid JSON: %s", error.text);
@@ -407,7 +407,8 @@ exchange_count(struct server *server, struct connection *connection)
 	}
 	snprintf(json, sizeof json, "{\"input_tokens\":%u}", prompt_tokens(&ask.prompt));
 	ask_fini(&ask);
-	server_answer(server, connection, 200, span_from(json), SPAN(""));
+	server_count_status(server, 200);
+	server_answer(connection, 200, span_from(json), SPAN(""));
 }
 
 void

@@ -44,7 +44,8 @@ answer_refusal(struct server *server, struct connection *connection,
 	refusal_append_id(dialect, id, headers);
 	answer_error(dialect, refusal->type, refusal->code, span_from(refusal->message),
 	             request_id, &json);
-	server_answer(server, connection, refusal->status, buffer_span(&json),
+	server_count_status(server, refusal->status);
+	server_answer(connection, refusal->status, buffer_span(&json),
 	              buffer_span(headers));
 	buffer_fini(&json);
 }

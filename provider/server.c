@@ -52,7 +52,8 @@ answer_plainly(struct server *server, struct connection *connection, int status,
 
 	answer_error(is_chat ? ASK_OPENAI : ASK_ANTHROPIC, type, NULL, span_from(message),
 	             "", &json);
-	server_answer(server, connection, status, buffer_span(&json), SPAN(""));
+	server_count_status(server, status);
+	server_answer(connection, status, buffer_span(&json), SPAN(""));
 	buffer_fini(&json);
 }
 
@@ -94,17 +95,22 @@ on_bad_request(void *data, struct connection *connection, int status)
 }
 
 void
-server_answer(struct server *server, struct connection *connection, int status,
-              struct span json, struct span headers)
+server_count_status(struct server *server, int status)
+{
+	VERIFY(status > 0);
+	VERIFY(status < SERVER_STATUSES);
+	server->statuses[status]++;
+}
+
+void
+server_answer(struct connection *connection, int status, struct span json,
+              struct span headers)
 {
 	const struct http_request *request = connection_request(connection);
 	bool keep_alive = request->keep_alive && request->state == HTTP_REQUEST_DONE &&
 	                  !request->too_large;
 	struct buffer *out = connection_output(connection);
 
-	VERIFY(status > 0);
-	VERIFY(status < SERVER_STATUSES);
-	server->statuses[status]++;
 	http_answer_head(out, status, "application/json", json.len, keep_alive, headers);
 	(void)buffer_append(out, json);
 	connection_end(connection, keep_alive);

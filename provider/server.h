@@ -58,8 +58,11 @@ void server_set(struct server *server, const struct settings *settings);
 /* The knobs as they are now: the script of faults has counted down. */
 struct settings server_settings(const struct server *server);
 
-/* Answers with a status and a body, counts the status, ends the exchange of words. */
-void server_answer(struct server *server, struct connection *connection, int status,
-                   struct span json, struct span headers);
+/* Counts what a request to the provider (not to its admin pages) was answered. */
+void server_count_status(struct server *server, int status);
+
+/* Answers with a status, a JSON body and more header lines; the connection goes on. */
+void server_answer(struct connection *connection, int status, struct span json,
+                   struct span headers);
 
 #endif

@@ -46,7 +46,8 @@ read_fault(struct span body, struct fault *fault)
 	tape_init(&tape);
 	if (tape_parse(&tape, body, &where) == 0) {
 		error = tape_find(&tape, 0, "error");
-		fault->is_error = error != TAPE_NONE && tape_type(&tape, error) != TAPE_NULL;
+		fault->is_error =
+			error != TAPE_NONE && tape_type(&tape, error) != TAPE_NULL;
 		if (!tape_is(&tape, error, TAPE_OBJECT))
 			error = error == TAPE_NONE ? 0 : error;
 		copy_text(&tape, tape_find(&tape, error, "type"), fault->type,

@@ -17,7 +17,7 @@ struct assemble_block {
 	struct assemble_members
 		inner; /* chat: the message of a choice, function of a call */
 	struct assemble_members lists; /* chat: log probabilities of a choice */
-	struct assemble_block *calls; /* chat: tool calls of a choice */
+	struct assemble_block *calls;  /* chat: tool calls of a choice */
 	unsigned calls_count;
 	struct buffer json; /* anthropic: tool input as text, decoded */
 	bool started;

@@ -1,0 +1,53 @@
+#include "common/codec/dialect.h"
+#include "tests/lib/suite.h"
+
+START_TEST(dialect_names_and_letters_go_both_ways)
+{
+	enum dialect dialect;
+
+	for (enum dialect i = 0; i < DIALECT_COUNT; i++) {
+		ck_assert_int_eq(dialect_parse(span_from(dialect_name(i)), &dialect), 0);
+		ck_assert_uint_eq(dialect, i);
+		ck_assert_uint_eq(dialect_from_letter(dialect_letter(i)), i);
+		ck_assert_uint_eq(dialect_traits(i)->dialect, i);
+	}
+	ck_assert_int_eq(dialect_parse(SPAN("gemini"), &dialect), ERR_UNKNOWN_KEY);
+	ck_assert_uint_eq(dialect_from_letter('x'), DIALECT_COUNT);
+}
+END_TEST
+
+START_TEST(dialect_unknown_keys_enter_at_the_tools)
+{
+	ck_assert_uint_eq(dialect_key_tier(DIALECT_ANTHROPIC, SPAN("brand_new")),
+	                  TIER_TOOLS);
+	ck_assert_uint_eq(dialect_key_tier(DIALECT_OPENAI_CHAT, SPAN("brand_new")),
+	                  TIER_TOOLS);
+	ck_assert_uint_eq(dialect_key_tier(DIALECT_ANTHROPIC, SPAN("max_tokens")),
+	                  TIER_NEVER);
+	ck_assert_uint_eq(dialect_key_tier(DIALECT_ANTHROPIC, SPAN("system")),
+	                  TIER_SYSTEM);
+	ck_assert_uint_eq(dialect_key_tier(DIALECT_OPENAI_CHAT, SPAN("system")),
+	                  TIER_TOOLS);
+	ck_assert_uint_eq(dialect_key_tier(DIALECT_RAW, SPAN("system")), TIER_NEVER);
+	ck_assert_uint_eq(
+		dialect_key_held(DIALECT_OPENAI_CHAT, SPAN("previous_response_id")),
+		DIALECT_HELD_ALL);
+	ck_assert_uint_eq(dialect_key_held(DIALECT_ANTHROPIC, SPAN("mcp_servers")),
+	                  DIALECT_HELD_TOOLS);
+	ck_assert_uint_eq(dialect_key_held(DIALECT_RAW, SPAN("prompt")), DIALECT_HELD_NO);
+}
+END_TEST
+
+START_TEST(dialect_lifetimes_are_ordered_by_length)
+{
+	for (enum ttl i = TTL_5M; i < TTL_COUNT; i++) {
+		ck_assert_uint_gt(dialect_ttl_ms(i), dialect_ttl_ms(i - 1));
+		ck_assert_uint_eq(dialect_ttl_parse(span_from(dialect_ttl_name(i))), i);
+	}
+	ck_assert_uint_eq(dialect_ttl_parse(SPAN("2h")), TTL_NONE);
+}
+END_TEST
+
+SUITE_MAIN("dialect", dialect_names_and_letters_go_both_ways,
+           dialect_unknown_keys_enter_at_the_tools,
+           dialect_lifetimes_are_ordered_by_length)
