@@ -1,0 +1,622 @@
+#include "common/codec/envelope.h"
+#include "common/codec/envelope_field.h"
+#include "tests/lib/suite.h"
+
+#include <msgpack.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ENTRY_MS UINT64_C(1790000000000)
+
+struct entry {
+	struct envelope_pair pairs[ENVELOPE_FIELDS_MAX + 2];
+	size_t count;
+};
+
+static void
+add(struct entry *entry, const char *name, const char *value)
+{
+	entry->pairs[entry->count++] =
+		(struct envelope_pair){ span_from(name), span_from(value) };
+}
+
+/* Reads the only job of an entry. */
+static int
+read_one(const struct entry *entry, struct envelope_reader *reader,
+         struct envelope *envelope, struct envelope_error *error)
+{
+	int count = envelope_open(reader, entry->pairs, entry->count, ENTRY_MS, error);
+
+	if (count < 0)
+		return count;
+	ck_assert_int_eq(count, 1);
+	return envelope_next(reader, envelope, error);
+}
+
+static struct entry
+minimal(void)
+{
+	struct entry entry = { .count = 0 };
+
+	add(&entry, "upstream", "claude");
+	add(&entry, "body", "{}");
+	return entry;
+}
+
+START_TEST(envelope_the_smallest_job_has_two_fields)
+{
+	struct entry entry = minimal();
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	envelope_init(&reader, NULL);
+	ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.upstream, SPAN("claude")));
+	ck_assert(span_equals(envelope.body, SPAN("{}")));
+	ck_assert_uint_eq(envelope.kind, ENVELOPE_JOB);
+	ck_assert_uint_eq(envelope.priority, ENVELOPE_NORMAL);
+	ck_assert_uint_eq(envelope.timeout_ms, 600000);
+	ck_assert_uint_eq(envelope.attempts, 3);
+	ck_assert_uint_eq(envelope.hold_max_ms, 30000);
+	ck_assert_uint_eq(envelope.markers, ENVELOPE_MARKERS_UNSET);
+	ck_assert_uint_eq(envelope.shared.kind, CHAIN_SHARED_AUTO);
+	ck_assert_uint_eq(envelope.deadline_ms, ENVELOPE_NO_TIME);
+	ck_assert_uint_eq(envelope.route.len, 0);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), ERR_NOT_FOUND);
+	envelope_fini(&reader);
+}
+END_TEST
+
+START_TEST(envelope_every_field_arrives)
+{
+	struct entry entry = minimal();
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	add(&entry, "prefix", "policy@0123abcd");
+	add(&entry, "route", "tri\xc3\xa4ge");
+	add(&entry, "shared", "messages:4");
+	add(&entry, "conversation", "c 1");
+	add(&entry, "betas", "zeta-1,alpha-2,zeta-1");
+	add(&entry, "markers", "never");
+	add(&entry, "handler", "run.py");
+	add(&entry, "priority", "high");
+	add(&entry, "not_before", "+90s");
+	add(&entry, "deadline", "2026-11-04T12:00:00.250Z");
+	add(&entry, "timeout", "2m");
+	add(&entry, "attempts", "1");
+	add(&entry, "hold_max", "0");
+	add(&entry, "reply", "box.1");
+	add(&entry, "ref", "order 7");
+	add(&entry, "traceparent",
+	    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+	envelope_init(&reader, NULL);
+	ck_assert_msg(read_one(&entry, &reader, &envelope, &error) == 0, "%s",
+	              error.text);
+	ck_assert(span_equals(envelope.prefix, SPAN("policy")));
+	ck_assert(span_equals(envelope.prefix_pin, SPAN("0123abcd")));
+	ck_assert(span_equals(envelope.route, SPAN("tri\xc3\xa4ge")));
+	ck_assert_uint_eq(envelope.shared.kind, CHAIN_SHARED_MESSAGES);
+	ck_assert_uint_eq(envelope.shared.n, 4);
+	ck_assert(span_equals(envelope.betas, SPAN("alpha-2,zeta-1")));
+	ck_assert_uint_eq(envelope.markers, ENVELOPE_MARKERS_NEVER);
+	ck_assert_uint_eq(envelope.priority, ENVELOPE_HIGH);
+	ck_assert_uint_eq(envelope.not_before_ms, ENTRY_MS + 90000);
+	ck_assert_uint_eq(envelope.deadline_ms, UINT64_C(1793793600250));
+	ck_assert_uint_eq(envelope.timeout_ms, 120000);
+	ck_assert_uint_eq(envelope.attempts, 1);
+	ck_assert_uint_eq(envelope.hold_max_ms, 0);
+	ck_assert(span_equals(envelope.reply, SPAN("box.1")));
+	ck_assert(span_equals(envelope.ref, SPAN("order 7")));
+	ck_assert_uint_eq(envelope.traceparent.len, 55);
+	envelope_fini(&reader);
+}
+END_TEST
+
+START_TEST(envelope_one_bad_field_is_named_with_what_it_should_be)
+{
+	static const struct {
+		const char *name;
+		const char *value;
+		const char *text;
+	} cases[] = {
+		{ "priority", "urgent",
+		  "`priority` must be one of high|normal|low, not \"urgent\"" },
+		{ "upstream", "a b",
+		  "`upstream` must be 1 to 64 letters, digits, dots, underscores and "
+		  "dashes, not "
+		  "\"a b\"" },
+		{ "reply", "",
+		  "`reply` must be 1 to 128 letters, digits, dots, underscores and "
+		  "dashes, not "
+		  "\"\"" },
+		{ "timeout", "5",
+		  "`timeout` must be 1s to 1d, as 250ms, 30s, 5m, 2h or plain "
+		  "milliseconds, not "
+		  "\"5\"" },
+		{ "timeout", "2d",
+		  "`timeout` must be 1s to 1d, as 250ms, 30s, 5m, 2h or plain "
+		  "milliseconds, not "
+		  "\"2d\"" },
+		{ "attempts", "0",
+		  "`attempts` must be a number from 1 to 100, not \"0\"" },
+		{ "attempts", "-1",
+		  "`attempts` must be a number from 1 to 100, not \"-1\"" },
+		{ "shared", "messages:0",
+		  "`shared` must be tools, system, messages:N, marker:K or bytes:N, "
+		  "counted from "
+		  "1, not \"messages:0\"" },
+		{ "shared", "tools:1",
+		  "`shared` must be tools, system, messages:N, marker:K or bytes:N, "
+		  "counted from "
+		  "1, not \"tools:1\"" },
+		{ "not_before", "1790000000",
+		  "`not_before` must be milliseconds since 1970, a time like "
+		  "2026-11-04T12:00:00Z, or +30s up to +31d, not \"1790000000\"" },
+		{ "deadline", "+32d",
+		  "`deadline` must be milliseconds since 1970, a time like "
+		  "2026-11-04T12:00:00Z, or +30s up to +31d, not \"+32d\"" },
+		{ "prefix", "policy@12",
+		  "`prefix` must be a name, or name@version with 8 to 32 hex digits, not "
+		  "\"policy@12\"" },
+		{ "betas", "A",
+		  "`betas` must be at most 16 names of a-z, 0-9 and -, with commas, not "
+		  "\"A\"" },
+		{ "betas", "a,",
+		  "`betas` must be at most 16 names of a-z, 0-9 and -, with commas, not "
+		  "\"a,\"" },
+		{ "route", "a\nb",
+		  "`route` must be 1 to 64 bytes of UTF-8 without control characters, "
+		  "not "
+		  "\"a\\nb\"" },
+		{ "ref", "\xff",
+		  "`ref` must be 1 to 256 bytes of UTF-8 without control characters, not "
+		  "\"\\xff\"" },
+		{ "traceparent", "00-0af7",
+		  "`traceparent` must be a W3C traceparent, not \"00-0af7\"" },
+		{ "markers", "yes", "`markers` must be one of auto|never, not \"yes\"" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct entry entry = { .count = 0 };
+		struct envelope_reader reader;
+		struct envelope_error error;
+		struct envelope envelope;
+
+		if (strcmp(cases[i].name, "upstream") != 0)
+			add(&entry, "upstream", "claude");
+		add(&entry, "body", "{}");
+		add(&entry, cases[i].name, cases[i].value);
+		envelope_init(&reader, NULL);
+		ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error),
+		                 ERR_MALFORMED);
+		ck_assert_uint_eq(error.fault, ENVELOPE_MALFORMED);
+		ck_assert_str_eq(error.field, cases[i].name);
+		ck_assert_str_eq(error.text, cases[i].text);
+		envelope_fini(&reader);
+	}
+}
+END_TEST
+
+static void
+refuses(struct entry entry, int err, const char *field, const char *text)
+{
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	envelope_init(&reader, NULL);
+	ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error), err);
+	ck_assert_str_eq(error.field, field);
+	ck_assert_str_eq(error.text, text);
+	ck_assert(error.fault ==
+	          (err == ERR_UNSUPPORTED ? ENVELOPE_UNSUPPORTED : ENVELOPE_MALFORMED));
+	envelope_fini(&reader);
+}
+
+START_TEST(envelope_what_is_missing_doubled_or_unknown_is_said)
+{
+	struct entry entry = { .count = 0 };
+
+	refuses(entry, ERR_MALFORMED, "body", "`body` is missing or empty");
+	add(&entry, "body", "{}");
+	refuses(entry, ERR_MALFORMED, "upstream", "`upstream` is missing");
+	entry = minimal();
+	add(&entry, "body", "{}");
+	refuses(entry, ERR_MALFORMED, "body", "`body` is given twice");
+	entry = minimal();
+	add(&entry, "hold-max", "1s");
+	refuses(entry, ERR_MALFORMED, "hold-max",
+	        "there is no field `hold-max`; did you mean `hold_max`?");
+	entry = minimal();
+	add(&entry, "colour", "blue");
+	refuses(entry, ERR_MALFORMED, "colour",
+	        "there is no field `colour`; docs/ENVELOPE.md lists them all");
+	entry = minimal();
+	add(&entry, "put_prefix", "p");
+	add(&entry, "prefix", "q");
+	refuses(entry, ERR_MALFORMED, "prefix",
+	        "an entry has `put_prefix` or `prefix`, not both");
+	entry = minimal();
+	add(&entry, "json", "{}");
+	add(&entry, "m", "x");
+	refuses(entry, ERR_MALFORMED, "m", "an entry has `json` or `m`, not both");
+}
+END_TEST
+
+START_TEST(envelope_fields_not_built_yet_are_unsupported_not_ignored)
+{
+	static const char *const names[] = { "unique", "group", "tenant" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct entry entry = minimal();
+		char text[128];
+
+		add(&entry, names[i], "x");
+		(void)snprintf(
+			text, sizeof text,
+			"`%s` is not supported by this version; send the job without it",
+			names[i]);
+		refuses(entry, ERR_UNSUPPORTED, names[i], text);
+	}
+}
+END_TEST
+
+START_TEST(envelope_body_has_a_limit)
+{
+	struct envelope_limits limits = { .body_max = 4, .pack_max = 10 };
+	struct entry entry = { .count = 0 };
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	add(&entry, "upstream", "claude");
+	add(&entry, "body", "{\"a\":1}");
+	envelope_init(&reader, &limits);
+	ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error), ERR_MALFORMED);
+	ck_assert_str_eq(error.text, "`body` has 7 bytes; the limit is 4");
+	envelope_fini(&reader);
+}
+END_TEST
+
+START_TEST(envelope_a_prefix_can_be_put)
+{
+	struct entry entry = { .count = 0 };
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	add(&entry, "put_prefix", "policy");
+	add(&entry, "body", "{\"system\":\"x\"}");
+	envelope_init(&reader, NULL);
+	ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error), 0);
+	ck_assert_uint_eq(envelope.kind, ENVELOPE_PREFIX);
+	ck_assert(span_equals(envelope.prefix, SPAN("policy")));
+	ck_assert(span_equals(envelope.body, SPAN("{\"system\":\"x\"}")));
+	envelope_fini(&reader);
+}
+END_TEST
+
+START_TEST(envelope_json_nests_the_body_and_needs_no_second_escaping)
+{
+	struct entry entry = { .count = 0 };
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	add(&entry, "json",
+	    "{\"upstream\":\"cl\\u0061ude\",\"body\":{ \"a\" : [1] },\"attempts\":5,"
+	    "\"betas\":[\"b\",\"a\"],\"reply\":null,\"ref\":\"x\\u00e9\"}");
+	envelope_init(&reader, NULL);
+	ck_assert_msg(read_one(&entry, &reader, &envelope, &error) == 0, "%s",
+	              error.text);
+	ck_assert(span_equals(envelope.upstream, SPAN("claude")));
+	ck_assert(span_equals(envelope.body, SPAN("{ \"a\" : [1] }")));
+	ck_assert_uint_eq(envelope.attempts, 5);
+	ck_assert(span_equals(envelope.betas, SPAN("a,b")));
+	ck_assert_uint_eq(envelope.reply.len, 0);
+	ck_assert(span_equals(envelope.ref, SPAN("x\xc3\xa9")));
+	envelope_fini(&reader);
+
+	/* or as text */
+	entry.count = 0;
+	add(&entry, "json", "{\"upstream\":\"c\",\"body\":\"{\\\"a\\\":1}\"}");
+	envelope_init(&reader, NULL);
+	ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.body, SPAN("{\"a\":1}")));
+	envelope_fini(&reader);
+}
+END_TEST
+
+START_TEST(envelope_json_that_is_wrong_says_so)
+{
+	struct entry entry = { .count = 0 };
+
+	add(&entry, "json", "{");
+	refuses(entry, ERR_MALFORMED, "json",
+	        "`json` is not JSON: expected a key in quotes at byte 1");
+	entry.count = 0;
+	add(&entry, "json", "7");
+	refuses(entry, ERR_MALFORMED, "json", "a job in `json` is not an object");
+	entry.count = 0;
+	add(&entry, "json", "[]");
+	refuses(entry, ERR_MALFORMED, "json", "the pack is empty");
+	entry.count = 0;
+	add(&entry, "json", "{\"upstream\":[1]}");
+	refuses(entry, ERR_MALFORMED, "upstream",
+	        "`upstream` has a value of the wrong kind in `json`");
+	entry.count = 0;
+	add(&entry, "json", "{\"upstrem\":{}}");
+	refuses(entry, ERR_MALFORMED, "upstrem",
+	        "there is no field `upstrem`; did you mean `upstream`?");
+}
+END_TEST
+
+START_TEST(envelope_a_pack_shares_its_flat_fields_and_one_bad_job_harms_no_other)
+{
+	struct entry entry = { .count = 0 };
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	add(&entry, "upstream", "claude");
+	add(&entry, "priority", "low");
+	add(&entry, "json",
+	    "[{\"body\":{\"n\":0}},{\"body\":{\"n\":1},\"priority\":\"urgent\"},"
+	    "{\"body\":{\"n\":2},\"upstream\":\"other\",\"priority\":\"high\"}]");
+	envelope_init(&reader, NULL);
+	ck_assert_int_eq(
+		envelope_open(&reader, entry.pairs, entry.count, ENTRY_MS, &error), 3);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.body, SPAN("{\"n\":0}")));
+	ck_assert(span_equals(envelope.upstream, SPAN("claude")));
+	ck_assert_uint_eq(envelope.priority, ENVELOPE_LOW);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), ERR_MALFORMED);
+	ck_assert_str_eq(error.field, "priority");
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.upstream, SPAN("other")));
+	ck_assert_uint_eq(envelope.priority, ENVELOPE_HIGH);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), ERR_NOT_FOUND);
+
+	/* the cursor can stand inside a pack */
+	ck_assert_int_eq(
+		envelope_open(&reader, entry.pairs, entry.count, ENTRY_MS, &error), 3);
+	ck_assert_int_eq(envelope_seek(&reader, 2), 0);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.body, SPAN("{\"n\":2}")));
+	ck_assert_int_eq(envelope_seek(&reader, 1), ERR_NOT_FOUND);
+	ck_assert_int_eq(envelope_seek(&reader, 4), ERR_NOT_FOUND);
+	envelope_fini(&reader);
+}
+END_TEST
+
+static void
+pack_text(msgpack_packer *packer, const char *text)
+{
+	msgpack_pack_str(packer, strlen(text));
+	msgpack_pack_str_body(packer, text, strlen(text));
+}
+
+static void
+pack_job(msgpack_packer *packer, const char *body, int attempts)
+{
+	msgpack_pack_map(packer, 4);
+	pack_text(packer, "upstream");
+	pack_text(packer, "claude");
+	pack_text(packer, "body");
+	msgpack_pack_bin(packer, strlen(body));
+	msgpack_pack_bin_body(packer, body, strlen(body));
+	pack_text(packer, "attempts");
+	msgpack_pack_int(packer, attempts);
+	pack_text(packer, "reply");
+	msgpack_pack_nil(packer);
+}
+
+START_TEST(envelope_messagepack_is_one_map_or_an_array_of_them)
+{
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+	struct envelope_pair pair = { .name = SPAN("m") };
+	msgpack_sbuffer bytes;
+	msgpack_packer packer;
+
+	envelope_init(&reader, NULL);
+	msgpack_sbuffer_init(&bytes);
+	msgpack_packer_init(&packer, &bytes, msgpack_sbuffer_write);
+	pack_job(&packer, "{\"one\":1}", 7);
+	pair.value = (struct span){ bytes.data, bytes.size };
+	ck_assert_int_eq(envelope_open(&reader, &pair, 1, ENTRY_MS, &error), 1);
+	ck_assert_msg(envelope_next(&reader, &envelope, &error) == 0, "%s", error.text);
+	ck_assert(span_equals(envelope.body, SPAN("{\"one\":1}")));
+	ck_assert_uint_eq(envelope.attempts, 7);
+	ck_assert_uint_eq(envelope.reply.len, 0);
+
+	msgpack_sbuffer_clear(&bytes);
+	msgpack_pack_array(&packer, 3);
+	pack_job(&packer, "{\"n\":0}", 1);
+	pack_job(&packer, "{\"n\":1}", 1000);
+	pack_job(&packer, "{\"n\":2}", 3);
+	pair.value = (struct span){ bytes.data, bytes.size };
+	ck_assert_int_eq(envelope_open(&reader, &pair, 1, ENTRY_MS, &error), 3);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), 0);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), ERR_MALFORMED);
+	ck_assert_str_eq(error.field, "attempts");
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.body, SPAN("{\"n\":2}")));
+	ck_assert_int_eq(envelope_open(&reader, &pair, 1, ENTRY_MS, &error), 3);
+	ck_assert_int_eq(envelope_seek(&reader, 2), 0);
+	ck_assert_int_eq(envelope_next(&reader, &envelope, &error), 0);
+	ck_assert(span_equals(envelope.body, SPAN("{\"n\":2}")));
+	msgpack_sbuffer_destroy(&bytes);
+	envelope_fini(&reader);
+}
+END_TEST
+
+START_TEST(envelope_messagepack_cannot_promise_more_than_it_sends)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} bad[] = {
+		{ "", 0 },
+		{ "\xdd\xff\xff\xff\xff", 5 },     /* four billion elements */
+		{ "\xdf\xff\xff\xff\xff\x01", 6 }, /* as many pairs */
+		{ "\xdb\xff\xff\xff\xff"
+		  "abc",
+		  8 }, /* a string of 4 GB */
+		{ "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x80", 11 }, /* deep */
+		{ "\x81\xa1"
+		  "a",
+		  3 },             /* a key and no value */
+		{ "\x80\x80", 2 }, /* two values */
+		{ "\xc1", 1 },     /* a byte that is never used */
+		{ "\x01", 1 },     /* a number */
+		{ "\xc7", 1 },
+		{ "\xd9\x05"
+		  "ab",
+		  4 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct envelope_pair pair = { SPAN("m"), { bad[i].bytes, bad[i].len } };
+		struct envelope_reader reader;
+		struct envelope_error error;
+
+		envelope_init(&reader, NULL);
+		ck_assert_msg(envelope_open(&reader, &pair, 1, ENTRY_MS, &error) ==
+		                      ERR_MALFORMED,
+		              "case %zu", i);
+		ck_assert_str_eq(error.field, "m");
+		envelope_fini(&reader);
+	}
+}
+END_TEST
+
+START_TEST(envelope_slim_jobs_come_back_as_they_were)
+{
+	struct entry entry = minimal();
+	struct buffer slim = BUFFER_INIT(4096), again = BUFFER_INIT(4096);
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope, copy;
+
+	add(&entry, "prefix", "policy@0123abcd");
+	add(&entry, "betas", "b,a");
+	add(&entry, "deadline", "+1h");
+	add(&entry, "shared", "marker:2");
+	add(&entry, "ref", "a b c");
+	add(&entry, "priority", "low");
+	add(&entry, "timeout", "90s");
+	envelope_init(&reader, NULL);
+	ck_assert_int_eq(read_one(&entry, &reader, &envelope, &error), 0);
+	envelope.body_kind = ENVELOPE_OWN;
+	envelope.body = SPAN("own1 …\n{}\n\nx");
+	envelope_write_slim(&envelope, &slim);
+	ck_assert_str_eq(
+		buffer_text(&slim),
+		"slim1 own\nupstream claude\nprefix policy@0123abcd\nroute policy\n"
+		"shared marker:2\nbetas a,b\npriority low\ndeadline 1790003600000\n"
+		"timeout 90000\nref a b c\n\nown1 …\n{}\n\nx");
+	ck_assert_int_eq(envelope_read_slim(buffer_span(&slim), &copy, &error), 0);
+	ck_assert_uint_eq(copy.body_kind, ENVELOPE_OWN);
+	ck_assert(span_equals(copy.body, envelope.body));
+	ck_assert_uint_eq(copy.deadline_ms, ENTRY_MS + 3600000);
+	ck_assert_uint_eq(copy.attempts, 3);
+	envelope_write_slim(&copy, &again);
+	ck_assert_str_eq(buffer_text(&again), buffer_text(&slim));
+	ck_assert_int_eq(envelope_read_slim(SPAN("slim2 own\n\n"), &copy, &error),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(envelope_read_slim(SPAN("slim1 own\nupstream x"), &copy, &error),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(
+		envelope_read_slim(SPAN("slim1 own\ncolour x\n\n"), &copy, &error),
+		ERR_MALFORMED);
+	buffer_fini(&slim);
+	buffer_fini(&again);
+	envelope_fini(&reader);
+}
+END_TEST
+
+/* The defaults in the table are those of envelope_field_defaults. */
+START_TEST(envelope_defaults_are_those_of_the_table)
+{
+	struct envelope plain, parsed;
+	struct buffer scratch = BUFFER_INIT(4096);
+	struct envelope_error error;
+
+	envelope_field_defaults(&plain);
+	envelope_field_defaults(&parsed);
+	for (size_t i = 0; i < envelope_fields_count; i++) {
+		if (!envelope_fields[i].fallback)
+			continue;
+		ck_assert_int_eq(
+			envelope_field_parse(&envelope_fields[i],
+		                             span_from(envelope_fields[i].fallback), 0,
+		                             &scratch, &parsed, &error),
+			0);
+	}
+	ck_assert_mem_eq(&plain, &parsed, sizeof plain);
+	buffer_fini(&scratch);
+}
+END_TEST
+
+/* docs/ENVELOPE.md has one row per field, with its default, in the order of the table. */
+START_TEST(envelope_the_manual_lists_every_field)
+{
+	const char *root = getenv("SOURCE_ROOT");
+	struct buffer page = BUFFER_INIT(1 << 20);
+	char path[4096];
+	const char *at;
+	FILE *file;
+	char *room;
+
+	ck_assert_ptr_nonnull(root);
+	(void)snprintf(path, sizeof path, "%s/docs/ENVELOPE.md", root);
+	file = fopen(path, "rb");
+	ck_assert_msg(file != NULL, "%s cannot be read", path);
+	room = buffer_reserve(&page, 200000);
+	buffer_commit(&page, fread(room, 1, 200000, file));
+	(void)fclose(file);
+	at = buffer_text(&page);
+	for (size_t i = 0; i < envelope_fields_count; i++) {
+		const struct envelope_field *field = &envelope_fields[i];
+		char row[64];
+		const char *end;
+
+		(void)snprintf(row, sizeof row, "\n| `%s` |", field->name);
+		at = strstr(at, row);
+		ck_assert_msg(at != NULL,
+		              "docs/ENVELOPE.md has no row for `%s` in its place",
+		              field->name);
+		end = strchr(at + 1, '\n');
+		ck_assert_ptr_nonnull(end);
+		if (field->fallback) {
+			(void)snprintf(row, sizeof row, "| `%s` |", field->fallback);
+			ck_assert_msg(
+				memmem(at, (size_t)(end - at), row, strlen(row)) != NULL,
+				"the row of `%s` does not say that its default is `%s`",
+				field->name, field->fallback);
+		}
+		at = end - 1;
+	}
+	buffer_fini(&page);
+}
+END_TEST
+
+SUITE_MAIN("envelope", envelope_the_smallest_job_has_two_fields,
+           envelope_every_field_arrives,
+           envelope_one_bad_field_is_named_with_what_it_should_be,
+           envelope_what_is_missing_doubled_or_unknown_is_said,
+           envelope_fields_not_built_yet_are_unsupported_not_ignored,
+           envelope_body_has_a_limit, envelope_a_prefix_can_be_put,
+           envelope_json_nests_the_body_and_needs_no_second_escaping,
+           envelope_json_that_is_wrong_says_so,
+           envelope_a_pack_shares_its_flat_fields_and_one_bad_job_harms_no_other,
+           envelope_messagepack_is_one_map_or_an_array_of_them,
+           envelope_messagepack_cannot_promise_more_than_it_sends,
+           envelope_slim_jobs_come_back_as_they_were,
+           envelope_defaults_are_those_of_the_table,
+           envelope_the_manual_lists_every_field)
