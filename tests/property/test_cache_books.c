@@ -127,11 +127,16 @@ static void
 play(uint64_t seed)
 {
 	struct world world = { 0 };
-	struct cache_model_config config = { .entries_max = 600,
-		                             .requests_max = FLIGHTS_MAX,
-		                             .writes_max = 520,
-		                             .seed = seed };
 	enum cache_mode mode = seed % CACHE_MODE_COUNT;
+	uint32_t writes_max =
+		FLIGHTS_MAX * (mode == CACHE_MODE_IMPLICIT ? BLOCKS_MAX : 4);
+	struct cache_model_config config = {
+		/* Little room: entries are forgotten while others are written. */
+		.entries_max = writes_max + 20,
+		.requests_max = FLIGHTS_MAX,
+		.writes_max = writes_max,
+		.seed = seed,
+	};
 	struct cache_stats stats;
 
 	prng_init(&world.prng, seed);

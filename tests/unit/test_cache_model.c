@@ -157,6 +157,7 @@ START_TEST(cache_naive_burst_of_eight_writes_eight_times)
 	for (int i = 0; i < 8; i++)
 		cache_model_finish(model, 2 * SECOND_US, tickets[i]);
 	cache_model_audit(model);
+	ck_assert_uint_eq(run_job(model, 3 * SECOND_US, 9).read_tokens, PREFIX);
 	stats = cache_model_stats(model);
 	ck_assert_uint_eq(stats.writes, 8);
 	ck_assert_uint_eq(stats.duplicate_writes, 7);
@@ -411,6 +412,26 @@ START_TEST(cache_five_minute_read_keeps_the_hour_it_was_written_with)
 	ck_assert_uint_eq(run_job(model, read_us, 1).read_tokens, PREFIX);
 	ck_assert_uint_eq(run_job(model, read_us + 3599 * SECOND_US, 2).read_tokens,
 	                  PREFIX);
+	free(model);
+}
+END_TEST
+
+START_TEST(cache_two_writers_of_two_lifetimes_leave_the_longer_one)
+{
+	struct cache_model *model = model_create(&config_default);
+	struct draft hour = draft_job(0), minutes = draft_job(1);
+	struct cache_usage usage;
+	struct cache_ticket first, second;
+
+	hour.blocks[0].marker = CACHE_MARKER_1H;
+	first = start(model, 0, &hour, &usage);
+	second = start(model, 0, &minutes, &usage);
+	cache_model_respond(model, 1, first);
+	cache_model_respond(model, 2, second);
+	cache_model_finish(model, 3, first);
+	cache_model_finish(model, 3, second);
+	ck_assert_uint_eq(run_job(model, 3000 * SECOND_US, 2).read_tokens, PREFIX);
+	ck_assert_uint_eq(run_job(model, 6000 * SECOND_US, 3).read_tokens, PREFIX);
 	free(model);
 }
 END_TEST
@@ -703,6 +724,7 @@ START_TEST(cache_implicit_mode_reads_whole_steps_and_charges_no_write)
 {
 	struct cache_model *model = model_create(&config_default);
 	struct cache_usage usage;
+	struct cache_node node;
 
 	for (uint64_t tail = 0; tail < 2; tail++) {
 		struct draft draft;
@@ -715,6 +737,9 @@ START_TEST(cache_implicit_mode_reads_whole_steps_and_charges_no_write)
 		usage = run(model, tail, &draft);
 		ck_assert_uint_eq(usage.written_tokens, 0);
 	}
+	/* The tail fills no step of its own and leaves no entry. */
+	ck_assert_int_eq(cache_model_find(model, 7, 0, (struct id128){ 1, 11 }, &node),
+	                 ERR_NOT_FOUND);
 	ck_assert_uint_eq(usage.read_tokens, 30007 / 128 * 128);
 	ck_assert_uint_eq(usage.uncached_tokens, 30057 - 30007 / 128 * 128);
 	ck_assert_uint_eq(cache_model_stats(model).writes, 1);
@@ -928,6 +953,33 @@ START_TEST(cache_full_of_entries_forgets_the_least_recently_used)
 }
 END_TEST
 
+START_TEST(cache_full_of_entries_keeps_those_that_are_being_written)
+{
+	struct cache_model_config config = config_default;
+	struct cache_model *model;
+	struct draft draft = draft_job(0);
+	struct cache_usage usage;
+	struct cache_ticket leader;
+
+	config.entries_max = 7;
+	config.writes_max = 5;
+	model = model_create(&config);
+	leader = start(model, 0, &draft, &usage);
+	for (uint64_t i = 0; i < 20; i++) {
+		struct draft other;
+
+		draft_init(&other);
+		draft_add(&other, i, 2000, CACHE_BLOCK_PLAIN, CACHE_MARKER_5M);
+		run(model, i, &other);
+	}
+	cache_model_respond(model, 20, leader);
+	ck_assert_uint_eq(run_job(model, 20, 1).read_tokens, PREFIX);
+	cache_model_finish(model, 21, leader);
+	ck_assert_uint_eq(cache_model_stats(model).forgotten, 14);
+	free(model);
+}
+END_TEST
+
 START_TEST(cache_full_of_requests_refuses_and_books_nothing)
 {
 	struct cache_model_config config = config_default;
@@ -1028,6 +1080,7 @@ SUITE_MAIN_WITH_DEATHS(
                    cache_ttl_runs_from_the_start_of_the_request_not_its_end,
                    cache_read_refreshes_the_ttl, cache_one_hour_marker_lives_one_hour,
                    cache_five_minute_read_keeps_the_hour_it_was_written_with,
+                   cache_two_writers_of_two_lifetimes_leave_the_longer_one,
                    cache_late_hit_is_possible_during_the_grace,
                    cache_unmarked_request_reads_and_writes_nothing,
                    cache_below_minimum_is_silently_zero,
@@ -1056,6 +1109,7 @@ SUITE_MAIN_WITH_DEATHS(
                    cache_evicted_prefix_is_gone_and_its_rewrite_is_no_duplicate,
                    cache_same_seed_gives_the_same_weather,
                    cache_full_of_entries_forgets_the_least_recently_used,
+                   cache_full_of_entries_keeps_those_that_are_being_written,
                    cache_full_of_requests_refuses_and_books_nothing,
                    cache_reset_forgets_entries_but_not_requests_in_flight,
                    cache_walk_lists_prefixes_most_recently_used_first),

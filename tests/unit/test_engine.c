@@ -164,12 +164,16 @@ START_TEST(engine_without_room_is_overloaded)
 	struct engine_answer first, second;
 
 	config.cache.requests_max = 1;
+	config.limits[0].per_minute[LIMIT_BUCKET_OUTPUT] = 5000;
 	engine = engine_create(config);
 	first = start(engine, 0, 1);
 	second = start(engine, 0, 2);
 	ck_assert_int_eq(second.status, 529);
 	ck_assert(!second.accepted);
 	ck_assert_uint_eq(engine_stats(engine)->refused_full, 1);
+	/* What was reserved for it was given back. */
+	ck_assert_uint_eq(engine_level(engine, 0, 5, 0, LIMIT_BUCKET_OUTPUT).remaining,
+	                  4000);
 	engine_finish(engine, 1, &first.ticket, 0);
 	ck_assert(start(engine, 1, 2).accepted);
 	engine_audit(engine);

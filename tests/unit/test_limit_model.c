@@ -107,6 +107,8 @@ START_TEST(limit_output_is_reserved_by_max_tokens_in_full)
 	ck_assert_uint_eq(model.output_reserved, 10 * 8192);
 	/* An answer of 192 tokens gives 8,000 back; then one more fits. */
 	limit_model_finish(&model, 0, &need, 192);
+	ck_assert_uint_eq(limit_model_level(&model, 0, LIMIT_BUCKET_OUTPUT).remaining,
+	                  90000 - 10 * 8192 + 8000);
 	ck_assert_uint_eq(starts_at(&model, 0, need), 1);
 }
 END_TEST
@@ -203,6 +205,19 @@ START_TEST(limit_many_small_refills_lose_nothing)
 }
 END_TEST
 
+START_TEST(limit_time_to_full_is_rounded_up)
+{
+	struct limit_model model =
+		model_with((struct limit_knobs){ .per_minute = { 0, 7 } });
+
+	ck_assert_int_eq(start(&model, 0, (struct limit_need){ .input_tokens = 1 }),
+	                 LIMIT_VERDICT_OK);
+	/* 60,000,000 / 7 = 8,571,428.57 */
+	ck_assert_uint_eq(limit_model_level(&model, 0, LIMIT_BUCKET_INPUT).full_us,
+	                  8571429);
+}
+END_TEST
+
 START_TEST(limit_spend_cap_refuses_without_a_retry_time)
 {
 	struct limit_knobs knobs = { .spend_cap = true };
@@ -275,7 +290,7 @@ SUITE_MAIN_WITH_DEATHS(
 		limit_refused_request_may_still_count_as_one,
 		limit_sixty_per_minute_may_be_one_per_second,
 		limit_bucket_never_holds_more_than_a_minute,
-		limit_many_small_refills_lose_nothing,
+		limit_many_small_refills_lose_nothing, limit_time_to_full_is_rounded_up,
 		limit_spend_cap_refuses_without_a_retry_time,
 		limit_acceleration_allows_doubling_per_second,
 		limit_change_keeps_debt_and_cuts_to_the_new_capacity),
