@@ -143,6 +143,23 @@ parse_port(struct span text, struct redis_url *url, char *ret_error)
 	return 0;
 }
 
+/* Names and addresses; in brackets also the colons of IPv6 and its zone's percent. */
+static bool
+is_host(struct span host, bool in_brackets)
+{
+	for (size_t i = 0; i < host.len; i++) {
+		char c = host.data[i];
+
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		    (c >= '0' && c <= '9'))
+			continue;
+		if (c != '.' && c != '-' && c != '_' &&
+		    !(in_brackets && (c == ':' || c == '%')))
+			return false;
+	}
+	return host.len > 0;
+}
+
 static int
 parse_host(struct span rest, struct redis_url *url, char *ret_error)
 {
@@ -162,10 +179,10 @@ parse_host(struct span rest, struct redis_url *url, char *ret_error)
 	} else if (!split(&port, ':', false, &host)) {
 		port.len = 0;
 	}
-	if (host.len == 0 || host.len >= sizeof url->host)
-		return refuse(
-			ret_error, ERR_MALFORMED,
-			"The Redis address names no host, or one that is too long.");
+	if (!is_host(host, rest.len > 0 && rest.data[0] == '[') ||
+	    host.len >= sizeof url->host)
+		return refuse(ret_error, ERR_MALFORMED,
+		              "The Redis address names no host, or one that cannot be.");
 	if (port.len > 0) {
 		err = parse_port(port, url, ret_error);
 		if (err < 0)
@@ -173,8 +190,6 @@ parse_host(struct span rest, struct redis_url *url, char *ret_error)
 	}
 	memcpy(url->host, host.data, host.len);
 	url->host[host.len] = '\0';
-	if (strlen(url->host) != host.len)
-		return refuse(ret_error, ERR_MALFORMED, "The host has a zero byte.");
 	return 0;
 }
 
@@ -235,7 +250,7 @@ redis_url_parse(struct span text, struct redis_url *ret_url,
 void
 redis_url_print(const struct redis_url *url, char ret_text[REDIS_URL_TEXT_SIZE])
 {
-	bool six = strchr(url->host, ':') != NULL;
+	bool six = strpbrk(url->host, ":%") != NULL;
 	size_t len;
 
 	if (url->path[0])

@@ -107,6 +107,8 @@ START_TEST(redis_url_refuses_what_it_does_not_understand)
 	expect_refusal("redis://h/x", ERR_MALFORMED);
 	expect_refusal("redis://h/70000", ERR_MALFORMED);
 	expect_refusal("redis://[::1", ERR_MALFORMED);
+	expect_refusal("redis://[[]:1", ERR_MALFORMED);
+	expect_refusal("redis://a b", ERR_MALFORMED);
 	expect_refusal("redis://[::1]x", ERR_MALFORMED);
 	expect_refusal("redis://a:%4@h", ERR_MALFORMED);
 	expect_refusal("redis://a:%00@h", ERR_MALFORMED);
