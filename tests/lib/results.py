@@ -89,11 +89,28 @@ def count_pytest(path):
     return count
 
 
+def count_log(path):
+    """A step that is no test runner may count cases of its own."""
+    count = Count(os.path.basename(path)[:-len(".cases")])
+    with open(path, encoding="utf-8", errors="replace") as log:
+        for line in log:
+            match = CASES.match(line)
+            if match:
+                count.passed += int(match.group(1))
+                count.failed += int(match.group(2))
+    return count
+
+
 def main(directory, failed_steps):
     counts = [count_meson(path) for path in sorted(glob.glob(f"{directory}/meson-*.json"))]
     pytest = os.path.join(directory, "pytest.xml")
     if os.path.exists(pytest):
         counts.append(count_pytest(pytest))
+
+    for path in sorted(glob.glob(f"{directory}/*.cases")):
+        count = count_log(path)
+        if count.passed or count.failed:
+            counts.append(count)
 
     passed = sum(count.passed for count in counts)
     failed = sum(count.failed for count in counts)
