@@ -1,11 +1,11 @@
 /* bench_provider: how much the simulated provider carries, and what it costs.
  *
- *   bench_provider PROGRAM [connections] [body bytes] [seconds]
+ *   bench_provider PROGRAM [connections] [body bytes] [seconds] [job ms]
  *
- * Starts the provider with no latency, prefill or decode time, keeps the given number of
- * streaming requests in flight on keep-alive connections, and prints requests per second
- * and the provider's CPU time per request.  The load comes from one thread that only
- * copies bytes; with a second core it is not what limits. */
+ * Starts the provider without latency and prefill time, with jobs as long as said (0),
+ * keeps the given number of streaming requests in flight on keep-alive connections, and
+ * prints requests per second and the provider's CPU time per request.  The load comes
+ * from one thread that only copies bytes; with a second core it is not what limits. */
 #include "common/base.h"
 #include "common/buffer.h"
 
@@ -49,7 +49,7 @@ now_ms(void)
 /* --- the provider ------------------------------------------------------------------ */
 
 static pid_t
-start_provider(const char *program, unsigned *ret_port)
+start_provider(const char *program, const char *job_ms, unsigned *ret_port)
 {
 	int ends[2];
 	pid_t pid;
@@ -61,7 +61,7 @@ start_provider(const char *program, unsigned *ret_port)
 		dup2(ends[1], STDOUT_FILENO);
 		execl(program, program, "--latency-ms", "0",
 		      "--prefill-tokens-per-second", "0", "--decode-tokens-per-second",
-		      "0", (char *)NULL);
+		      "0", "--job-ms", job_ms, (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -219,11 +219,11 @@ main(int argc, char **argv)
 
 	load.connections = MIN(argument(argc, argv, 2, 200), CONNECTIONS_MAX);
 	if (argc < 2 || seconds == 0) {
-		fprintf(stderr,
-		        "Usage: bench_provider PROGRAM [connections] [body] [seconds]\n");
+		fprintf(stderr, "Usage: bench_provider PROGRAM [connections] [body] "
+		                "[seconds] [job ms]\n");
 		return 2;
 	}
-	pid = start_provider(argv[1], &port);
+	pid = start_provider(argv[1], argc > 5 ? argv[5] : "0", &port);
 	make_request(&load.request, body_size);
 	load.epoll = epoll_create1(0);
 	for (size_t i = 0; i < load.connections; i++)
