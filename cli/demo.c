@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define REPLY_LIST      "demo"
 #define ARM_MS          900000 /* an arm that takes longer has failed */
@@ -142,7 +143,8 @@ enqueue(struct arm_run *run)
 	return code;
 }
 
-/* "1700000000000-5" began waiting at its first number. */
+/* "1700000000000-5" began waiting at its first number, by the clock of Redis, which is
+ * this machine's. */
 static uint64_t
 enqueued_ms(const json_t *result)
 {
@@ -151,20 +153,29 @@ enqueued_ms(const json_t *result)
 	return id ? strtoull(id, NULL, 10) : 0;
 }
 
+static uint64_t
+wall_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static void
 note_result(struct arm_run *run, struct span text)
 {
 	json_t *result = json_loadb(text.data, text.len, 0, NULL);
-	const char *status = json_string_value(json_object_get(result, "status"));
-	uint64_t sent_ms =
-		(uint64_t)json_integer_value(json_object_get(result, "sent_ms"));
+	const char *state = json_string_value(json_object_get(result, "state"));
+	uint64_t life_ms = wall_clock_ms() - enqueued_ms(result);
+	uint64_t total_ms =
+		(uint64_t)json_integer_value(json_object_get(result, "total_ms"));
 
-	if (status && strcmp(status, "done") == 0)
+	if (state && strcmp(state, "done") == 0)
 		run->arm.done++;
 	else
 		run->arm.failed++;
-	if (sent_ms > enqueued_ms(result))
-		run->held_ms[run->held_count++] = sent_ms - enqueued_ms(result);
+	run->held_ms[run->held_count++] = life_ms > total_ms ? life_ms - total_ms : 0;
 	json_decref(result);
 }
 

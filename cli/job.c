@@ -169,7 +169,7 @@ find_result(struct store *store, const char *id, json_t *job)
 	result = json_loadb(reply->text.data, reply->text.len, JSON_DECODE_ANY, NULL);
 	if (!result)
 		result = text_of(reply->text);
-	json_object_set(job, "state", json_object_get(result, "status"));
+	json_object_set(job, "state", json_object_get(result, "state"));
 	json_object_set_new(job, "result", result);
 	return CLI_OK;
 }

@@ -191,6 +191,8 @@ view_family(const struct snapshot *snapshot, const char *family)
 	if (protocol_record_parse_family(snapshot_text(snapshot->families, family),
 	                                 &record) < 0)
 		return NULL;
+	if (record.route.len == 0) /* a shared part that no job ends at */
+		return NULL;
 	lanes = record.lanes;
 	if (protocol_list_next(&lanes, &id) && find_lane(snapshot, id, &lane))
 		print_state(&lane, snapshot->now_ms, state, sizeof state);

@@ -15,7 +15,7 @@
 
 /* One family: family, route, pool, budget, state, blocked_on, backlog, in_flight, window,
  * prefix_tokens, oldest_ms (age of the oldest waiting job, 0 = none).  NULL if its record
- * cannot be read. */
+ * cannot be read, or if no job has ended there (a part that families share). */
 json_t *view_family(const struct snapshot *snapshot, const char *family);
 
 /* Adds `places` (root to leaf, each with state, generation, prefix_tokens, in_flight,

@@ -43,11 +43,11 @@ id_at(const struct waiting *waiting, size_t i)
 static void
 note_end(struct waiting *waiting, size_t i, json_t *result)
 {
-	const char *status = json_string_value(json_object_get(result, "status"));
+	const char *state = json_string_value(json_object_get(result, "state"));
 
 	waiting->results[i] = result ? result : json_null();
 	waiting->ended++;
-	if (!status || strcmp(status, "done") != 0)
+	if (!state || strcmp(state, "done") != 0)
 		waiting->failed++;
 }
 
@@ -141,7 +141,7 @@ print_result(const struct cli *cli, const struct waiting *waiting, size_t i)
 	char *text;
 
 	if (json_is_null(result))
-		result = json_pack("{s:s%,s:s}", "id", id.data, id.len, "status", "gone");
+		result = json_pack("{s:s%,s:s}", "id", id.data, id.len, "state", "gone");
 	else
 		json_incref(result);
 	if (cli->json) {
