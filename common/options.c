@@ -54,6 +54,9 @@ store_defaults(struct options_table table, void *target)
 	for (size_t i = 0; i < table.count; i++) {
 		const struct option_spec *spec = &table.specs[i];
 
+		/* Two options for one field: one's default would undo the other. */
+		for (size_t j = 0; j < i; j++)
+			VERIFY(table.specs[j].offset != spec->offset);
 		if (spec->value)
 			VERIFY(store(spec, spec->value, target) == 0);
 		else if (spec->kind == OPTION_FLAG)
