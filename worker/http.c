@@ -268,6 +268,12 @@ http_create(uv_loop_t *loop, const struct http_options *options, struct http **r
 	return 0;
 }
 
+static bool
+is_tls(const char *url)
+{
+	return strncmp(url, "https:", 6) == 0;
+}
+
 /* The address of the exchange is in curl's hands from here on. */
 static void
 set_options(struct http_exchange *exchange, const struct http_request *request)
@@ -281,7 +287,9 @@ set_options(struct http_exchange *exchange, const struct http_request *request)
 	(void)curl_easy_setopt(easy, CURLOPT_URL, request->url);
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	(void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
-	(void)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+	/* Over TLS the handshake tells whether streams can share the connection, and it
+	 * is worth the wait.  In the clear only the end of the first answer would. */
+	(void)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, is_tls(request->url) ? 1L : 0L);
 	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
 	(void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,

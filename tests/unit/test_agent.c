@@ -838,6 +838,19 @@ START_TEST(agent_stops_leaders_when_its_lease_may_end_and_claims_nothing)
 }
 END_TEST
 
+START_TEST(agent_is_not_fenced_before_it_had_a_session)
+{
+	struct agent_config config = rig_config(1);
+
+	rig_init(&rig, &config);
+	rig.now_ms = 1000000;
+	rig_connect(&rig);
+	rig_answer(&rig, "[OK 501000 1]");
+	EXPECT_COMMANDS("session\nnote session 1\n");
+	rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(agent_measures_the_fence_from_when_the_beat_was_sent)
 {
 	begin(1);
@@ -1088,6 +1101,7 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_reads_the_table_when_a_beat_says_so,
            agent_stops_jobs_that_a_beat_names_and_gives_them_back,
            agent_stops_leaders_when_its_lease_may_end_and_claims_nothing,
+           agent_is_not_fenced_before_it_had_a_session,
            agent_measures_the_fence_from_when_the_beat_was_sent,
            agent_reports_the_first_event_only_where_asked,
            agent_reports_the_first_event_again_if_the_answer_was_lost,

@@ -52,6 +52,7 @@ send_greeting(struct agent *agent, struct call_list *calls)
 	agent->session = (struct protocol_session){ draw_nonce(agent), 0 };
 	agent->has_session = true;
 	agent->session_told = false;
+	agent->renewed_ms = agent->now_ms;
 	hello = (struct protocol_hello){
 		.nonce = agent->session.nonce,
 		.label = config->label,
