@@ -4,7 +4,9 @@
 #include "common/io/redis.h"
 #include "common/io/redis_listen.h"
 #include "worker/core/agent.h"
+#include "worker/health.h"
 #include "worker/lag.h"
+#include "worker/note.h"
 #include "worker/spool.h"
 
 #include <errno.h>
@@ -53,6 +55,7 @@ struct shell {
 	uv_timer_t timer;
 	uv_signal_t signals[2];
 	struct lag lag;
+	struct health *health;
 	bool was_stopped; /* by a first signal */
 	bool is_finished; /* the agent said so */
 	bool is_closing;
@@ -142,68 +145,6 @@ spool_report(struct shell *shell, uint64_t handle)
 }
 
 static void
-log_note(struct shell *shell, const struct agent_command *command)
-{
-	uint64_t number = command->number;
-
-	switch (command->note) {
-	case AGENT_NOTE_SESSION:
-		log_info("attached to Redis", LOG_TEXT("pool", shell->pool),
-		         LOG_NUMBER("slots", shell->options->slots));
-		return;
-	case AGENT_NOTE_GONE:
-		log_warning("Redis no longer knows this session; a new one begins");
-		return;
-	case AGENT_NOTE_FENCED:
-		log_warning("no beat reached Redis for too long; leaders are stopped",
-		            LOG_NUMBER("silent_ms", number));
-		return;
-	case AGENT_NOTE_ORPHAN:
-		log_warning("the lease of a running job is gone; its result is offered "
-		            "when it comes",
-		            LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_UNKNOWN:
-		log_info("a lease that nobody here knows is given back",
-		         LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_RESENT:
-		log_warning("Redis forgot a result; it is sent again",
-		            LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_REFUSED:
-		log_info("a late result was not wanted any more",
-		         LOG_SPAN("job", command->text));
-		return;
-	case AGENT_NOTE_ACCEPTED:
-		log_info("a late result was accepted", LOG_SPAN("job", command->text));
-		return;
-	case AGENT_NOTE_ENDED:
-		log_info("a running job was ended from outside",
-		         LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_SLOW:
-		log_warning("a leader was too slow and was stopped",
-		            LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_MISSING:
-		log_warning("Redis cannot serve yet; waiting for the scheduler",
-		            LOG_SPAN("answer", command->text));
-		return;
-	case AGENT_NOTE_ERROR:
-		log_error("Redis answered what was not expected",
-		          LOG_SPAN("answer", command->text));
-		return;
-	case AGENT_NOTE_TIMEOUT:
-		log_warning("Redis did not answer; the connection is made anew",
-		            LOG_NUMBER("waited_ms", number));
-		return;
-	case AGENT_NOTE_COUNT:
-		break;
-	}
-}
-
-static void
 obey(struct shell *shell, const struct agent_command *command)
 {
 	switch (command->kind) {
@@ -227,7 +168,7 @@ obey(struct shell *shell, const struct agent_command *command)
 		redis_drop(shell->redis, "no answer in time");
 		return;
 	case AGENT_NOTE:
-		log_note(shell, command);
+		note_log(command);
 		return;
 	case AGENT_FINISHED:
 		shell->is_finished = true;
@@ -547,6 +488,7 @@ close_all(struct shell *shell)
 		return;
 	shell->is_closing = true;
 	close_runs(shell);
+	health_close(shell->health);
 	http_destroy(shell->context.http, NULL, NULL);
 	redis_listen_destroy(shell->wake);
 	redis_destroy(shell->redis, NULL, NULL);
@@ -586,6 +528,22 @@ log_farewell(const struct shell *shell)
 	         LOG_TEXT("of", shell->lag.worst_what));
 }
 
+/* A page nobody can reach is no reason to run no jobs. */
+static void
+open_health(struct shell *shell)
+{
+	const char *address = shell->options->config->worker.listen;
+	char why[HEALTH_ERROR_SIZE];
+
+	if (strcmp(address, "off") == 0)
+		return;
+	if (health_open(&shell->loop, address, shell->agent, &shell->lag, &shell->health,
+	                why) < 0)
+		log_warning("there is no health page", LOG_TEXT("cause", why));
+	else
+		log_info("health page", LOG_NUMBER("port", health_port(shell->health)));
+}
+
 static bool
 open_all(struct shell *shell, uint64_t replaces)
 {
@@ -619,6 +577,11 @@ shell_run(const struct shell_options *options)
 		return SHELL_EXIT_FAILED;
 	}
 	open_handles(shell);
+	open_health(shell);
+	log_info("started", LOG_TEXT("pool", shell->pool),
+	         LOG_TEXT("executor", options->executor->name),
+	         LOG_NUMBER("slots", options->slots),
+	         LOG_TEXT("state", spool_dir(shell->spool)));
 	(void)uv_run(&shell->loop, UV_RUN_DEFAULT);
 	log_farewell(shell);
 	VERIFY(uv_loop_close(&shell->loop) == 0);

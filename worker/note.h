@@ -1,0 +1,10 @@
+/* note.h - what the agent wants people to know, as lines of the log. */
+#ifndef WORKER_NOTE_H
+#define WORKER_NOTE_H
+
+#include "worker/core/agent.h"
+
+/* `command` is an AGENT_NOTE. */
+void note_log(const struct agent_command *command);
+
+#endif
