@@ -429,6 +429,14 @@ classify(struct work *work, int status, struct span body)
 	finish_bad(work, &answer);
 }
 
+/* What raw bytes should look like nobody knows: all that came is the answer. */
+static bool
+is_whole(const struct work *work, const struct assemble_result *result)
+{
+	return result->complete ||
+	       (work->request.upstream->dialect == DIALECT_RAW && !is_stream(work));
+}
+
 static void
 finish_good(struct work *work)
 {
@@ -445,10 +453,13 @@ finish_good(struct work *work)
 		classify(work, 200, result.error);
 		return;
 	}
-	if (!result.complete) {
+	if (!is_whole(work, &result)) {
 		run->outcome.usage = usage_of(work);
-		fail(run, AGENT_RETRY, "cut_off",
-		     "The provider's stream ended in the middle of the answer.", 0, 0);
+		fail(run, AGENT_RETRY, is_stream(work) ? "cut_off" : "not_json",
+		     is_stream(work)
+		             ? "The provider's stream ended in the middle of the answer."
+		             : "The provider's answer is not what it should be: no JSON.",
+		     0, 0);
 		return;
 	}
 	finish_done(work, &result);

@@ -987,7 +987,7 @@ START_TEST(agent_waits_for_running_jobs_when_it_stops_then_says_bye)
 	rig_answer(&rig, "[OK 501000 1000 [] []]");
 	EXPECT_CALLS("bye 1\n");
 	rig_answer(&rig, "[OK 501000]");
-	EXPECT_COMMANDS("finished\n");
+	EXPECT_COMMANDS("drop 77\nfinished\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -1036,11 +1036,25 @@ START_TEST(agent_finishes_without_redis_once_its_time_is_up)
 	agent_stop(rig.agent, rig.now_ms, 1000);
 	rig_step(&rig);
 	EXPECT_COMMANDS("spool 77\n"); /* it may not come to anything else */
-	rig_pass(&rig, 10999);
+	rig_pass(&rig, 999);
 	EXPECT_COMMANDS("");
 	rig_pass(&rig, 1);
 	EXPECT_COMMANDS("finished\n");
 	ck_assert(agent_deadline(rig.agent) == AGENT_DEADLINE_NONE);
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(agent_finishes_though_redis_does_not_answer)
+{
+	begin(1);
+	agent_stop(rig.agent, rig.now_ms, 1000);
+	rig_step(&rig);
+	EXPECT_CALLS("bye 1\n");
+	rig_pass(&rig, 4999);
+	EXPECT_COMMANDS("");
+	rig_pass(&rig, 1);
+	EXPECT_COMMANDS("close\nnote timeout 5000\nfinished\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -1112,4 +1126,5 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_stops_and_gives_back_what_outlives_the_drain,
            agent_stops_at_once_when_told_twice,
            agent_finishes_without_redis_once_its_time_is_up,
+           agent_finishes_though_redis_does_not_answer,
            agent_finishes_at_once_if_it_never_had_a_session)

@@ -136,6 +136,7 @@ hang_up(struct agent *agent)
 		agent->phase = AGENT_DOWN;
 	agent->close_due = false;
 	agent->attach_due = false;
+	agent->is_dirty = true;
 	flight_clear(&agent->flights);
 	for (; index != RESULT_NONE; index = result_next(&agent->results, index))
 		agent->results.results[index].in_flight = false;

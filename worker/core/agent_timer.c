@@ -68,7 +68,8 @@ check_drain(struct agent *agent)
 		agent_lease_stop(agent, i, SLOT_WHY_DRAINED);
 }
 
-/* Two calls' time after the drain everything undelivered is on disk and we go. */
+/* Two calls' time after the drain everything undelivered is on disk and we go; at once if
+ * there is no connection to deliver it by. */
 static uint64_t
 finish_at_ms(const struct agent *agent)
 {
@@ -90,6 +91,8 @@ check_finish(struct agent *agent)
 	if (!agent->is_stopping || agent->phase == AGENT_OVER)
 		return;
 	if (agent->now_ms >= finish_at_ms(agent) ||
+	    (agent->is_drained && agent->phase == AGENT_DOWN &&
+	     agent->slots.running == 0) ||
 	    (!agent->has_session && has_nothing(agent))) {
 		agent->phase = AGENT_OVER;
 		flight_clear(&agent->flights);
@@ -106,10 +109,12 @@ kept_ends_ms(const struct agent *agent)
 	return agent->results.results[first].since_ms + agent->config.kept_ms;
 }
 
+/* Nobody is left to send them again once the session is over. */
 static void
 check_kept(struct agent *agent)
 {
-	while (agent->now_ms >= kept_ends_ms(agent))
+	while (result_first(&agent->results, RESULT_KEPT) != RESULT_NONE &&
+	       (agent->now_ms >= kept_ends_ms(agent) || agent->phase == AGENT_OVER))
 		result_move(&agent->results, result_first(&agent->results, RESULT_KEPT),
 		            RESULT_DROPPING);
 }

@@ -1,0 +1,251 @@
+"""What a worker makes of everything that is not an answer."""
+
+import json
+import threading
+
+from store import wait_until
+from worker_rig import (MESSAGE, Provider, body, enqueue, error, family, free_port, plain,
+                        provider, silence, split_jobs, sse, sse_cut, start,
+                        wait_result)
+
+
+def one_job(store, **fields):
+    jobs = family()
+    id, = enqueue(store, jobs, **fields)
+    store.open(jobs)
+    return jobs, id
+
+
+def promote(store):
+    """Moves jobs that wait out a back-off, as soon as they are due."""
+    wait_until(lambda: store.promote()[0] > 0, "a job to be due", 15)
+
+
+def test_429_parks_the_account_as_long_as_the_provider_says(store, provider, start):
+    provider.answers = [error(429, "rate_limit_error", retry_after="1")]
+    start()
+    before = store.now()
+    jobs, id = one_job(store)
+    wait_until(lambda: store.events("pressure"), "the pressure")
+    words = store.events("pressure")[0].split(" ")
+    assert words[1:3] == ["prov:default", "429"]
+    assert before + 1000 <= int(words[3]) <= store.now() + 1000
+    result = wait_result(store, id)
+    assert store.now() >= before + 1000 and len(provider.requests) == 2
+    assert result["state"] == "done" and result["attempts"] == 0
+    assert result["delivery"] == 2
+
+
+def test_overload_parks_the_account_too_and_is_no_attempt(store, provider, start):
+    provider.answers = [error(529, "overloaded_error", retry_after="0.3")]
+    start()
+    jobs, id = one_job(store, attempts="1")
+    assert wait_result(store, id)["attempts"] == 0
+    assert store.events("pressure")[0].split(" ")[2] == "529"
+
+
+def test_a_spend_cap_parks_the_account_for_long(store, provider, start):
+    provider.answers = [plain(429, {
+        "type": "error", "error": {"type": "rate_limit_error", "message": "Spend limit.",
+                                   "details": {"error_code":
+                                               "enforced_spend_limit_reached"}}})]
+    worker = start()
+    one_job(store)
+    wait_until(lambda: store.events("pressure"), "the pressure")
+    words = store.events("pressure")[0].split(" ")
+    assert words[2] == "spend" and int(words[3]) > store.now() + 600000
+    assert "spend limit" in worker.log()
+
+
+def test_a_refused_key_parks_the_account_and_asks_for_people(store, provider, start):
+    provider.answers = [error(401, "authentication_error", "invalid x-api-key")]
+    worker = start()
+    one_job(store)
+    wait_until(lambda: store.events("pressure"), "the pressure")
+    assert store.events("pressure")[0].split(" ")[2] == "key"
+    assert "refuses the key" in worker.log()
+
+
+def test_500_is_tried_again_after_a_back_off(store, provider, start):
+    provider.answers = [error(500, "api_error"), error(500, "api_error")]
+    start()
+    jobs, id = one_job(store)
+    for attempt in (1, 2):
+        wait_until(lambda: store.past(id).get("attempts") == str(attempt), "an attempt")
+        due = store.redis.zscore(store.key("later"), id)
+        assert 300 * attempt <= due - store.now() + 100 <= 700 * attempt + 100
+        promote(store)
+    result = wait_result(store, id)
+    assert result["state"] == "done" and result["attempts"] == 2
+
+
+def test_a_job_that_fails_too_often_is_dead_with_the_last_error(store, provider, start):
+    provider.default = error(503, "api_error", "All is lost.")
+    start()
+    jobs, id = one_job(store, attempts="1")
+    result = wait_result(store, id)
+    assert result["state"] == "dead" and result["http_status"] == 503
+    assert "All is lost." in result["text"]
+    assert result["body"]["error"]["message"] == "All is lost."
+    assert store.dead() == [id]
+
+
+def test_400_is_the_end_at_once_and_its_body_is_kept(store, provider, start):
+    provider.default = error(400, "invalid_request_error", "max_tokens: required")
+    start()
+    jobs, id = one_job(store, reply="box")
+    wait_until(lambda: store.replies("box"), "the reply")
+    result = json.loads(store.replies("box")[0])
+    assert result["state"] == "dead" and result["reason"] == "invalid_request_error"
+    assert result["http_status"] == 400 and "max_tokens" in result["text"]
+    assert result["body"]["error"]["type"] == "invalid_request_error"
+    assert len(provider.requests) == 1
+
+
+def test_a_stream_that_is_cut_off_is_a_failed_attempt(store, provider, start):
+    provider.answers = [sse_cut(4)]
+    start()
+    jobs, id = one_job(store)
+    promote(store)
+    result = wait_result(store, id)
+    assert result["body"] == MESSAGE and result["attempts"] == 1
+    assert store.events("back")[0].split(" ")[5] == "failed" if store.events("back") else True
+
+
+def test_an_error_inside_a_stream_counts_like_an_error_before_it(store, provider, start):
+    def answer(handler):
+        sse_cut(3)(handler)
+        handler.wfile.write(b'event: error\ndata: {"type":"error","error":{"type":'
+                            b'"overloaded_error","message":"Busy."}}\n\n')
+
+    provider.answers = [answer]
+    start()
+    jobs, id = one_job(store, attempts="1")
+    wait_until(lambda: store.events("pressure"), "the pressure")
+    assert store.events("pressure")[0].split(" ")[2] == "529"
+
+
+def test_a_connection_that_breaks_without_a_byte_is_a_failed_attempt(store, provider, start):
+    def answer(handler):
+        handler.close_connection = True
+
+    provider.answers = [answer]
+    start()
+    jobs, id = one_job(store)
+    promote(store)
+    assert wait_result(store, id)["attempts"] == 1
+
+
+def test_what_was_never_sent_costs_nothing(store, provider, start):
+    port = free_port()
+    start(url=f"http://127.0.0.1:{port}")
+    jobs, id = one_job(store, attempts="1")
+    wait_until(lambda: store.past(id), "the job to come back", 10)
+    assert "attempts" not in store.past(id) and store.past(id)["deferrals"] == "1"
+    late = Provider(port)
+    try:
+        promote(store)
+        assert wait_result(store, id)["attempts"] == 0
+    finally:
+        late.close()
+
+
+def test_a_job_that_takes_longer_than_its_time_out_is_a_failed_attempt(store, provider,
+                                                                       start):
+    begun, go_on = threading.Event(), threading.Event()
+    provider.answers = [silence(begun, go_on)]
+    start()
+    jobs, id = one_job(store, timeout="1s")
+    assert begun.wait(10)
+    wait_until(lambda: store.past(id).get("attempts") == "1", "the time-out")
+    go_on.set()
+    assert "time-out" in store.past(id)["why"]
+    promote(store)
+    wait_result(store, id)
+
+
+def test_a_model_that_refuses_our_marker_gets_none_from_then_on(store, provider, start):
+    provider.answers = [error(400, "invalid_request_error",
+                              "system.0: cache_control: Extra inputs are not permitted")]
+    start(slots=1)
+    jobs, ids = split_jobs(store, 3)
+    store.open(jobs)
+    for id in ids:
+        result = wait_result(store, id)
+        assert result["state"] == "done" and result["attempts"] == 0
+    marked = [b"cache_control" in request.body for request in provider.requests]
+    assert marked == [True, False, False, False]
+
+
+def test_a_400_for_the_job_s_own_marker_is_the_job_s_own(store, provider, start):
+    provider.default = error(400, "invalid_request_error", "cache_control: no")
+    start()
+    jobs, id = one_job(store, body=body(cache_control={"type": "ephemeral"}))
+    assert wait_result(store, id)["state"] == "dead" and len(provider.requests) == 1
+
+
+def test_a_result_that_is_too_large_is_done_all_the_same(store, provider, start):
+    large = dict(MESSAGE, content=[{"type": "text", "text": "x" * (9 << 20)}])
+    provider.default = plain(200, large)
+    start()
+    jobs, id = one_job(store)
+    result = wait_result(store, id, 20)
+    assert result["state"] == "done" and result["format"] == "result_too_large"
+    assert result["body"] is None and result["size"] > 9 << 20
+    assert result["usage"]["read"] == 30 and len(provider.requests) == 1
+
+
+def test_an_answer_beyond_the_worker_s_bound_is_not_paid_for_twice(store, provider, start):
+    provider.default = plain(200, b'"' + b"x" * (2 << 20) + b'"')
+    start(worker="  response_size_max: 1m\n")
+    jobs, id = one_job(store)
+    result = wait_result(store, id)
+    assert result["state"] == "done" and result["format"] == "result_too_large"
+    assert len(provider.requests) == 1
+
+
+def test_bytes_that_are_no_json_are_carried_as_text_or_base64(store, provider, start):
+    provider.answers = [plain(200, b"hello \xc3\xa4"), plain(200, b"\xff\x00")]
+    start(dialect="raw", slots=1)
+    jobs = family()
+    first, second = enqueue(store, jobs, 2)
+    store.open(jobs)
+    text, binary = wait_result(store, first), wait_result(store, second)
+    assert text["format"] == "text" and text["body"] == "hello \u00e4"
+    assert binary["format"] == "base64" and binary["body"] == "/wA="
+
+
+def test_limits_seen_in_headers_are_reported(store, provider, start):
+    headers = {"anthropic-ratelimit-requests-limit": "50",
+               "anthropic-ratelimit-input-tokens-limit": "450000",
+               "anthropic-ratelimit-output-tokens-limit": "90000"}
+    provider.default = plain(200, MESSAGE, **headers)
+    start()
+    jobs, id = one_job(store)
+    wait_result(store, id)
+    assert store.events("done")[0].split(" ")[-1] == "r=50,i=450000,o=90000"
+
+
+def test_a_job_without_a_payload_is_dead_and_says_so(store, provider, start):
+    jobs = family()
+    id, = enqueue(store, jobs)
+    store.redis.xdel(store.key("jobs"), id)
+    store.broken = True
+    start()
+    store.open(jobs)
+    wait_until(lambda: store.dead() == [id], "the dead letter")
+    assert store.past(id)["reason"] == "payload_missing" and provider.requests == []
+
+
+def test_many_failures_at_once_leave_nothing_behind(store, provider, start):
+    answers = [sse(), error(429, "rate_limit_error", retry_after="0.2"),
+               error(500, "api_error"), error(400, "invalid_request_error"), sse_cut(2)]
+    provider.answers = [answers[i % len(answers)] for i in range(60)]
+    start(slots=20)
+    jobs = family()
+    ids = enqueue(store, jobs, 60)
+    store.open(jobs)
+    for id in ids:
+        wait_until(lambda: store.promote() and store.result(id), "a result", 30)
+    states = [json.loads(store.result(id))["state"] for id in ids]
+    assert states.count("dead") == 12 and states.count("done") == 48

@@ -1,0 +1,134 @@
+"""Jobs that are run by a program of the user's."""
+
+import json
+import os
+import stat
+import sys
+
+import pytest
+
+from store import wait_until
+from worker_rig import KEY, body, enqueue, family, provider, split_jobs, start, wait_result
+
+
+@pytest.fixture
+def handler(tmp_path, start):
+    """Starts a worker whose handler is this Python text."""
+    def start_handler(text, **options):
+        path = tmp_path / "handler.py"
+        path.write_text("import json, os, sys, time\n" + text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return start(executor="handler",
+                     worker=f"  handler: [{sys.executable}, {path}]\n", **options)
+    return start_handler
+
+
+def one_job(store, **fields):
+    jobs = family()
+    id, = enqueue(store, jobs, **fields)
+    store.open(jobs)
+    return jobs, id
+
+
+def test_a_handler_gets_the_body_and_its_output_is_the_result(store, handler):
+    handler("job = json.load(sys.stdin)\nprint(json.dumps({'said': job['messages']}))")
+    jobs, id = one_job(store, ref="r")
+    result = wait_result(store, id)
+    assert result["state"] == "done" and result["ref"] == "r" and result["format"] == "json"
+    assert result["body"] == {"said": [{"role": "user", "content": "Hello"}]}
+    assert result["usage"]["output"] is None
+
+
+def test_a_handler_gets_a_split_body_whole_and_unchanged(store, handler):
+    handler("sys.stdout.write(sys.stdin.read())")
+    jobs, (id,) = split_jobs(store, 1)
+    store.open(jobs)
+    assert wait_result(store, id)["body"] == {
+        "model": "m", "system": "Be brief.",
+        "messages": [{"role": "user", "content": "Why?"}], "max_tokens": 9}
+
+
+def test_a_handler_is_told_about_its_job_but_not_the_keys(store, handler):
+    handler("print(json.dumps(dict(os.environ)))")
+    jobs, id = one_job(store, route="triage", ref="r", handler="summarise")
+    told = wait_result(store, id)["body"]
+    assert told["WARMQ_JOB"] == id and told["WARMQ_ROUTE"] == "triage"
+    assert told["WARMQ_REF"] == "r" and told["WARMQ_HANDLER"] == "summarise"
+    assert told["WARMQ_UPSTREAM"] == "prov" and told["WARMQ_ATTEMPT"] == "1"
+    assert KEY not in json.dumps(told)
+
+
+def test_status_75_means_try_again(store, handler):
+    handler("sys.stderr.write('first\\nnot yet\\n')\n"
+            "sys.exit(75 if os.environ['WARMQ_ATTEMPT'] == '1' else 0)")
+    jobs, id = one_job(store)
+    wait_until(lambda: store.past(id).get("attempts") == "1", "the attempt")
+    assert "status 75" in store.past(id)["why"] and "not yet" in store.past(id)["why"]
+    wait_until(lambda: store.promote()[0], "the back-off")
+    assert wait_result(store, id)["attempts"] == 1
+
+
+def test_any_other_status_is_the_end(store, handler):
+    worker = handler("sys.stderr.write('it is broken\\n')\nsys.exit(3)")
+    jobs, id = one_job(store)
+    result = wait_result(store, id)
+    assert result["state"] == "dead" and result["reason"] == "exit_3"
+    assert "it is broken" in result["text"] and "it is broken" in worker.log()
+
+
+def test_a_handler_that_is_killed_is_a_failed_attempt(store, handler):
+    handler("os.kill(os.getpid(), 9)")
+    jobs, id = one_job(store, attempts="1")
+    result = wait_result(store, id)
+    assert result["state"] == "dead" and result["reason"] == "signal_9"
+
+
+def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler, tmp_path):
+    handler(f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+            "os.system('sleep 60')")
+    jobs, id = one_job(store, timeout="1s", attempts="1")
+    result = wait_result(store, id)
+    assert result["reason"] == "timeout"
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the process to end")
+
+
+def test_a_handler_of_a_cancelled_job_is_ended(store, handler, tmp_path):
+    handler(f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)",
+            args=("--lease", "900ms"))
+    jobs, id = one_job(store)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(),
+               "the handler")
+    pid = int((tmp_path / "pid").read_text())
+    assert store.ok("cancel", id) == ["ended"]
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the process to end")
+
+
+def test_a_handler_need_not_read_its_input(store, handler):
+    handler("print('done')")
+    jobs, id = one_job(store, body=body("x" * 500000))
+    result = wait_result(store, id)
+    assert result["format"] == "text" and result["body"] == "done\n"
+
+
+def test_output_beyond_the_bound_is_done_all_the_same(store, handler):
+    handler("sys.stdout.write('x' * (9 << 20))")
+    jobs, id = one_job(store)
+    result = wait_result(store, id, 20)
+    assert result["state"] == "done" and result["format"] == "result_too_large"
+    assert result["size"] == 9 << 20
+
+
+def test_a_handler_that_does_not_exist_costs_no_attempt(store, start):
+    worker = start(executor="handler", worker="  handler: [/no/such/program]\n")
+    jobs, id = one_job(store, attempts="1")
+    worker.wait_log("cannot be started")
+    wait_until(lambda: store.past(id).get("deferrals") == "1", "the job to come back")
+
+
+def test_handlers_run_side_by_side(store, handler):
+    handler("time.sleep(0.3)\nprint('{}')", slots=10)
+    jobs = family()
+    ids = enqueue(store, jobs, 10)
+    store.open(jobs)
+    wait_until(lambda: len(store.redis.keys(store.key("result:*"))) == len(ids), "results", 20)
