@@ -303,7 +303,7 @@ read_tools(struct anthropic_reading *reading)
 	return 0;
 }
 
-/* Whether some tool or document switches a feature on that the system tier shows. */
+/* Whether some tool is a web search: the system tier shows it. */
 static bool
 has_web_search(const json_t *tools)
 {
@@ -313,6 +313,25 @@ has_web_search(const json_t *tools)
 
 		if (type && strncmp(type, "web_search", 10) == 0)
 			return true;
+	}
+	return false;
+}
+
+/* Whether some document is to be cited from. */
+static bool
+has_citations(const json_t *messages)
+{
+	for (size_t i = 0; i < json_array_size(messages); i++) {
+		const json_t *content =
+			json_object_get(json_array_get(messages, i), "content");
+
+		for (size_t k = 0; k < json_array_size(content); k++) {
+			const json_t *citations =
+				json_object_get(json_array_get(content, k), "citations");
+
+			if (json_is_true(json_object_get(citations, "enabled")))
+				return true;
+		}
 	}
 	return false;
 }
@@ -331,6 +350,8 @@ read_system(struct anthropic_reading *reading)
 		return err;
 	if (has_web_search(json_object_get(reading->root, "tools")))
 		prompt_setting(prompt, "web_search", SPAN("on"));
+	if (has_citations(json_object_get(reading->root, "messages")))
+		prompt_setting(prompt, "citations", SPAN("on"));
 	prompt_setting(prompt, "tier", SPAN("system"));
 	if (!system || (json_is_string(system) && json_string_length(system) == 0))
 		return 0;
@@ -376,20 +397,6 @@ is_plain_turn(const json_t *message)
 	return false;
 }
 
-static struct span
-last_text(const struct anthropic_reading *reading, const json_t *content)
-{
-	if (json_is_string(content))
-		return body_text(reading->body, content);
-	for (size_t i = json_array_size(content); i-- > 0;) {
-		const json_t *text = json_object_get(json_array_get(content, i), "text");
-
-		if (json_is_string(text))
-			return body_text(reading->body, text);
-	}
-	return (struct span){ NULL, 0 };
-}
-
 static int
 read_message(struct anthropic_reading *reading, const json_t *message, size_t index)
 {
@@ -408,8 +415,8 @@ read_message(struct anthropic_reading *reading, const json_t *message, size_t in
 	if (json_is_array(content) && json_array_size(content) == 0)
 		return ANTHROPIC_REFUSE(reading,
 		                        "messages.%zu: content must be non-empty", index);
-	if (strcmp(role, "user") == 0 && last_text(reading, content).len > 0)
-		reading->question = last_text(reading, content);
+	if (strcmp(role, "user") == 0 && body_last_text(reading->body, content).len > 0)
+		reading->question = body_last_text(reading->body, content);
 	prompt_setting(&reading->ask->prompt, "role", span_from(role));
 	snprintf(where, sizeof where, "messages.%zu.content", index);
 	return read_content(reading, content, where, index < reading->strip_before);

@@ -325,6 +325,20 @@ body_text(const struct body *body, const json_t *string)
 	return body->strings[index];
 }
 
+struct span
+body_last_text(const struct body *body, const json_t *content)
+{
+	if (json_is_string(content))
+		return body_text(body, content);
+	for (size_t i = json_array_size(content); i-- > 0;) {
+		const json_t *text = json_object_get(json_array_get(content, i), "text");
+
+		if (json_is_string(text))
+			return body_text(body, text);
+	}
+	return (struct span){ NULL, 0 };
+}
+
 static int
 dump_scalar(const json_t *value, struct buffer *out)
 {

@@ -43,6 +43,10 @@ void body_fini(struct body *body);
 /* The content of a string anywhere in the tree; an empty span if it is no string. */
 struct span body_text(const struct body *body, const json_t *string);
 
+/* The last text of a message's content: itself if it is a string, else that of the last
+ * part that has one; an empty span if there is none. */
+struct span body_last_text(const struct body *body, const json_t *content);
+
 /* Appends a value as compact JSON, with its long strings put back, leaving out members
  * called `without` (NULL: none) of the outermost object.  Keys stay in their order. */
 MUST_USE int body_dump(const struct body *body, const json_t *value, const char *without,

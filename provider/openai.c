@@ -351,20 +351,6 @@ is_developer(const char *role)
 	return strcmp(role, "developer") == 0 || strcmp(role, "system") == 0;
 }
 
-static struct span
-last_text(const struct reading *reading, const json_t *content)
-{
-	if (json_is_string(content))
-		return body_text(reading->body, content);
-	for (size_t i = json_array_size(content); i-- > 0;) {
-		const json_t *text = json_object_get(json_array_get(content, i), "text");
-
-		if (json_is_string(text))
-			return body_text(reading->body, text);
-	}
-	return (struct span){ NULL, 0 };
-}
-
 static int
 read_message(struct reading *reading, size_t index)
 {
@@ -383,8 +369,8 @@ read_message(struct reading *reading, size_t index)
 	if (!known)
 		return REFUSE(reading, "Invalid value for 'messages[%zu].role'.", index);
 	if (strcmp(role, "user") == 0)
-		reading->question =
-			last_text(reading, json_object_get(message, "content"));
+		reading->question = body_last_text(reading->body,
+		                                   json_object_get(message, "content"));
 	prompt_setting(prompt, "role", span_from(role));
 	err = read_content(reading, json_object_get(message, "content"), index);
 	if (err < 0 || !calls)

@@ -60,9 +60,38 @@ refusal_answer(struct server *server, struct connection *connection,
 	buffer_fini(&headers);
 }
 
-/* The words for a request the model has refused. */
+/* The error type that goes with a status; messages first, then chat. */
+static const char *
+type_of(enum ask_dialect dialect, int status)
+{
+	static const struct {
+		int status;
+		const char *type;
+	} types[] = {
+		{ 401, "authentication_error" },
+		{ 402, "billing_error" },
+		{ 403, "permission_error" },
+		{ 404, "not_found_error" },
+		{ 413, "request_too_large" },
+		{ 429, "rate_limit_error" },
+		{ 500, "api_error" },
+		{ 503, "overloaded_error" },
+		{ 504, "timeout_error" },
+		{ 529, "overloaded_error" },
+	};
+
+	if (dialect == ASK_OPENAI && status == 429)
+		return "requests";
+	if (dialect == ASK_OPENAI)
+		return status < 500 ? "invalid_request_error" : "server_error";
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i].status == status)
+			return types[i].type;
+	return status < 500 ? "invalid_request_error" : "api_error";
+}
+
 static struct ask_refusal
-describe(enum ask_dialect dialect, const struct engine_answer *model)
+describe_limit(enum ask_dialect dialect, enum limit_verdict limit)
 {
 	static const char *const limits[LIMIT_VERDICT_COUNT] = {
 		[LIMIT_VERDICT_OK] = "rate limit",
@@ -71,37 +100,34 @@ describe(enum ask_dialect dialect, const struct engine_answer *model)
 		[LIMIT_VERDICT_OUTPUT] = "number of output tokens per minute",
 		[LIMIT_VERDICT_ACCELERATION] =
 			"acceleration limit: traffic grew too fast",
+		[LIMIT_VERDICT_SPEND] = "spend limit",
 	};
 	bool is_chat = dialect == ASK_OPENAI;
-	struct ask_refusal refusal = { .status = model->status };
+	struct ask_refusal refusal;
 
-	switch (model->status) {
-	case 400:
-		(void)ask_refuse(&refusal, 400, "invalid_request_error",
-		                 "This request is refused on purpose.");
-		break;
-	case 429:
-		(void)ask_refuse(&refusal, 429, is_chat ? "requests" : "rate_limit_error",
-		                 "This request would exceed your account's %s.",
-		                 limits[model->limit] ? limits[model->limit]
-		                                      : "spend limit");
-		refusal.code = is_chat ? "rate_limit_exceeded" : NULL;
-		if (model->limit == LIMIT_VERDICT_SPEND)
-			refusal.code = is_chat ? "insufficient_quota"
-			                       : "enforced_spend_limit_reached";
-		break;
-	case 503:
-	case 529:
-		/* OpenAI has no 529. */
-		(void)ask_refuse(&refusal, is_chat ? 503 : model->status,
-		                 is_chat ? "server_error" : "overloaded_error",
-		                 "Overloaded");
-		break;
-	default:
-		(void)ask_refuse(&refusal, model->status,
-		                 is_chat ? "server_error" : "api_error",
-		                 "Internal server error");
-	}
+	(void)ask_refuse(&refusal, 429, type_of(dialect, 429),
+	                 "This request would exceed your account's %s.", limits[limit]);
+	refusal.code = is_chat ? "rate_limit_exceeded" : NULL;
+	if (limit == LIMIT_VERDICT_SPEND)
+		refusal.code =
+			is_chat ? "insufficient_quota" : "enforced_spend_limit_reached";
+	return refusal;
+}
+
+/* The words for a request the model has refused. */
+static struct ask_refusal
+describe(enum ask_dialect dialect, const struct engine_answer *model)
+{
+	/* OpenAI has no 529. */
+	int status = model->status == 529 && dialect == ASK_OPENAI ? 503 : model->status;
+	struct ask_refusal refusal;
+
+	if (status == 429)
+		return describe_limit(dialect, model->limit);
+	(void)ask_refuse(&refusal, status, type_of(dialect, status), "%s",
+	                 status < 500                     ? "Refused on purpose"
+	                 : status == 503 || status == 529 ? "Overloaded"
+	                                                  : "Internal server error");
 	return refusal;
 }
 
@@ -111,7 +137,7 @@ refusal_answer_model(struct server *server, struct connection *connection,
                      const struct engine_answer *model)
 {
 	struct buffer headers = BUFFER_INIT(4096);
-	struct ask_refusal refusal = describe(dialect, model);
+	struct ask_refusal refusal;
 
 	if (model->status == 0) {
 		server->unanswered++;
@@ -119,6 +145,7 @@ refusal_answer_model(struct server *server, struct connection *connection,
 			connection_reset(connection);
 		return; /* FAULT_HANG: the connection waits for its client to go */
 	}
+	refusal = describe(dialect, model);
 	refusal_append_limits(server, dialect, request->account, request->class,
 	                      &headers);
 	limit_headers_append_retry(model->retry_after_us, &headers);

@@ -8,6 +8,7 @@
 enum kind {
 	KIND_NUMBER,
 	KIND_POSITIVE, /* the same without 0 */
+	KIND_STATUS,   /* a number from 400 */
 	KIND_SWITCH,
 	KIND_CHOICE,
 	KIND_FAULT, /* a choice whose words the fault model knows */
@@ -28,6 +29,15 @@ static const struct knob knobs[SETTINGS_COUNT] = {
 	SETTINGS_LIST(X)
 #undef X
 };
+
+/* The smallest number it takes. */
+static uint64_t
+min_of(const struct knob *knob)
+{
+	if (knob->kind == KIND_STATUS)
+		return 400;
+	return knob->kind == KIND_POSITIVE;
+}
 
 /* --- words ------------------------------------------------------------------------- */
 
@@ -63,8 +73,9 @@ refuse(const struct knob *knob, int err, struct settings_error *reterr)
 	switch (knob->kind) {
 	case KIND_NUMBER:
 	case KIND_POSITIVE:
-		snprintf(words, sizeof words, "a whole number from %d to %llu",
-		         knob->kind == KIND_POSITIVE, (unsigned long long)knob->max);
+	case KIND_STATUS:
+		snprintf(words, sizeof words, "a whole number from %llu to %llu",
+		         (unsigned long long)min_of(knob), (unsigned long long)knob->max);
 		break;
 	case KIND_SWITCH:
 		snprintf(words, sizeof words, "true or false");
@@ -110,10 +121,11 @@ parse(const struct knob *knob, struct span text, uint64_t *ret_value)
 	switch (knob->kind) {
 	case KIND_NUMBER:
 	case KIND_POSITIVE:
+	case KIND_STATUS:
 		err = text_parse_unsigned(text, knob->max, &value);
 		if (err < 0)
 			return err;
-		if (value == 0 && knob->kind == KIND_POSITIVE)
+		if (value < min_of(knob))
 			return ERR_LIMIT;
 		*ret_value = value;
 		return 0;
@@ -137,11 +149,11 @@ parse_json(const struct knob *knob, const json_t *value, uint64_t *ret_value)
 	switch (knob->kind) {
 	case KIND_NUMBER:
 	case KIND_POSITIVE:
+	case KIND_STATUS:
 		if (!json_is_integer(value))
 			return ERR_MALFORMED;
 		number = json_integer_value(value);
-		if (number < (knob->kind == KIND_POSITIVE) ||
-		    (uint64_t)number > knob->max)
+		if (number < (json_int_t)min_of(knob) || (uint64_t)number > knob->max)
 			return ERR_LIMIT;
 		*ret_value = (uint64_t)number;
 		return 0;
@@ -197,6 +209,7 @@ settings_help(enum settings_id id, char ret_text[SETTINGS_HELP_SIZE])
 	switch (knob->kind) {
 	case KIND_NUMBER:
 	case KIND_POSITIVE:
+	case KIND_STATUS:
 		snprintf(ret_text, SETTINGS_HELP_SIZE, "%s (%llu)", knob->help,
 		         (unsigned long long)knob->value);
 		break;
@@ -299,6 +312,7 @@ settings_to_json(const struct settings *settings)
 		switch (knob->kind) {
 		case KIND_NUMBER:
 		case KIND_POSITIVE:
+		case KIND_STATUS:
 			json = json_integer((json_int_t)value);
 			break;
 		case KIND_SWITCH:
@@ -369,6 +383,7 @@ settings_to_engine(const struct settings *settings, struct engine_config *config
 	for (int fault = FAULT_BAD_REQUEST; fault < FAULT_COUNT; fault++)
 		config->fault.permille[fault] = small(
 			settings, SETTINGS_FAULT_BAD_REQUEST + fault - FAULT_BAD_REQUEST);
+	config->fault_status = (int)small(settings, SETTINGS_STATUS);
 	config->retry_after_ms = small(settings, SETTINGS_RETRY_AFTER_MS);
 	for (int class = 0; class < ENGINE_CLASSES_MAX; class ++)
 		fill_limits(settings, &config->limits[class]);

@@ -62,6 +62,7 @@
 	X(FAULT_SERVER_ERROR, "fault_server_error_permille", NUMBER, 0, 1000, NULL, "500") \
 	X(FAULT_UNAVAILABLE, "fault_unavailable_permille", NUMBER, 0, 1000, NULL, "503") \
 	X(FAULT_OVERLOADED, "fault_overloaded_permille", NUMBER, 0, 1000, NULL, "529") \
+	X(FAULT_STATUS, "fault_status_permille", NUMBER, 0, 1000, NULL, "the status fault_status") \
 	X(FAULT_REFUSE, "fault_refuse_permille", NUMBER, 0, 1000, NULL, "connection reset without a byte") \
 	X(FAULT_HANG, "fault_hang_permille", NUMBER, 0, 1000, NULL, "no byte until the client goes") \
 	X(FAULT_LOSE_REPLY, "fault_lose_reply_permille", NUMBER, 0, 1000, NULL, "the work is done, the reply is lost") \
@@ -71,6 +72,7 @@
 	X(FAULT_STALL, "fault_stall_permille", NUMBER, 0, 1000, NULL, "first event, then silence") \
 	X(FAULT_DRIP, "fault_drip_permille", NUMBER, 0, 1000, NULL, "a few bytes at a time") \
 	X(FAULT_GARBAGE, "fault_garbage_permille", NUMBER, 0, 1000, NULL, "bytes that are not the protocol") \
+	X(STATUS, "fault_status", STATUS, 504, 599, NULL, "of the fault status, 400 to 599") \
 	X(DRIP_BYTES, "drip_bytes", POSITIVE, 16, 1000000, NULL, "of the fault drip, every drip_ms") \
 	X(DRIP_MS, "drip_ms", POSITIVE, 5, 60000, NULL, "time between them") \
 	X(FINISH_ABORTED, "finish_aborted", SWITCH, 0, 1, NULL, "a request whose client has gone still prefills and writes") \

@@ -81,6 +81,7 @@ engine_configure(struct engine *engine, uint64_t now_us,
 	engine->config.timing = config->timing;
 	engine->config.fault = config->fault;
 	engine->config.retry_after_ms = config->retry_after_ms;
+	engine->config.fault_status = config->fault_status;
 	memcpy(engine->config.limits, config->limits, sizeof config->limits);
 
 	cache_model_set_knobs(engine->cache, &config->cache.knobs);
@@ -110,7 +111,7 @@ engine_reset(struct engine *engine, uint64_t now_us)
 
 /* The status of a fault that comes before any work; 0: no answer at all. */
 static int
-status_of(enum fault fault)
+status_of(const struct engine *engine, enum fault fault)
 {
 	switch (fault) {
 	case FAULT_BAD_REQUEST:
@@ -123,6 +124,9 @@ status_of(enum fault fault)
 		return 503;
 	case FAULT_OVERLOADED:
 		return 529;
+	case FAULT_STATUS:
+		return engine->config.fault_status > 0 ? engine->config.fault_status
+		                                       : 504;
 	default:
 		return 0;
 	}
@@ -131,7 +135,7 @@ status_of(enum fault fault)
 static void
 refuse_by_fault(const struct engine *engine, struct engine_answer *answer)
 {
-	answer->status = status_of(answer->fault);
+	answer->status = status_of(engine, answer->fault);
 	if (answer->fault == FAULT_RATE_LIMIT || answer->fault == FAULT_OVERLOADED)
 		answer->retry_after_us = engine->config.retry_after_ms * 1000ull;
 }

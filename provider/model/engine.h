@@ -31,6 +31,7 @@ struct engine_config {
 	struct fault_knobs fault;
 	struct limit_knobs limits[ENGINE_CLASSES_MAX]; /* by class */
 	uint32_t retry_after_ms; /* with the faults rate_limit and overloaded; 0: none */
+	int fault_status;        /* of FAULT_STATUS; 0 means 504 */
 };
 
 struct engine_request {

@@ -21,6 +21,7 @@
 	X(FAULT_SERVER_ERROR,  "server_error")   /* before: 500 */ \
 	X(FAULT_UNAVAILABLE,   "unavailable")    /* before: 503 */ \
 	X(FAULT_OVERLOADED,    "overloaded")     /* before: 529 */ \
+	X(FAULT_STATUS,        "status")         /* before: whatever status is configured */ \
 	X(FAULT_REFUSE,        "refuse")         /* before: connection closed, no byte */ \
 	X(FAULT_HANG,          "hang")           /* before: nothing, until the client goes */ \
 	X(FAULT_LOSE_REPLY,    "lose_reply")     /* during: done, then closed, no byte */ \

@@ -69,6 +69,7 @@ def test_manual_lists_every_knob_with_its_default():
     (["--nope"], "--nope"),
     (["--job-ms", "soon"], "job_ms must be a whole number"),
     (["--usage-shape", "0"], "usage_shape must be a whole number from 1 to 3"),
+    (["--fault-status", "399"], "fault_status must be a whole number from 400 to 599"),
     (["--answer", "song"], "answer must be one of"),
     (["--fault-hang-permille", "600", "--fault-cut-permille", "600"], "add up to 1200"),
     (["extra"], "nothing to name"),
@@ -437,6 +438,9 @@ def test_string_content_equals_one_text_block(provider):
     ({"output_config": {"effort": "high"}}, True),
     ({"output_config": {"format": {"type": "json_schema"}}}, False),
     ({"speed": "fast"}, False),
+    ({"messages": [{"role": "user", "content": [
+        {"type": "document", "source": {"type": "text", "data": "x"},
+         "citations": {"enabled": True}}]}]}, False),
 ])
 def test_settings_that_reach_the_system_tier_break_it(provider, change, reads):
     provider.usage(message_body(tools=[TOOL]))
@@ -882,6 +886,20 @@ def test_fault_with_a_status_does_no_work(provider, fault, status, kind):
     stats = provider.stats()
     assert stats["requests"] == 1
     assert stats["faults"] == {fault: 2}
+
+
+@pytest.mark.parametrize("status, kind", [
+    (401, "authentication_error"), (402, "billing_error"), (403, "permission_error"),
+    (404, "not_found_error"), (409, "invalid_request_error"), (413, "request_too_large"),
+    (504, "timeout_error"), (599, "api_error")])
+def test_fault_status_is_whatever_was_asked_for(provider, status, kind):
+    provider.set(fault_next="status", fault_next_count=2, fault_status=status)
+    answer = provider.message(message_body())
+    assert (answer.status, answer.json()["error"]["type"]) == (status, kind)
+    chat = provider.chat(chat_body())
+    assert chat.status == status
+    assert chat.json()["error"]["type"] == \
+        ("server_error" if status >= 500 else "invalid_request_error")
 
 
 def test_script_of_faults_counts_down_and_survives_other_knobs(provider):
