@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -58,6 +59,7 @@ start_provider(const char *program, const char *job_ms, unsigned *ret_port)
 	VERIFY(pipe(ends) == 0);
 	pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* it does not outlive us */
 		dup2(ends[1], STDOUT_FILENO);
 		execl(program, program, "--latency-ms", "0",
 		      "--prefill-tokens-per-second", "0", "--decode-tokens-per-second",
