@@ -1,0 +1,197 @@
+"""A whole WarmQ on this machine, for one test: Redis, provider, schedulers, workers.
+
+Everything runs in the test's own directory on a Unix socket, as the installed programs
+would; nothing is imported from the project.  Every wait has a deadline."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("WARMQ_BUILD", ROOT / "build"))
+WARMQ = BUILD / "cli" / "warmq"
+
+
+def wait_until(condition, seconds, what):
+    """Returns the first true value of condition(); fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"no {what} within {seconds} s"
+        time.sleep(0.02)
+
+
+class Redis:
+    """A connection that speaks just enough RESP for the tests: no client library."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(30)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, *words):
+        out = [b"*%d\r\n" % len(words)]
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            out.append(b"$%d\r\n%s\r\n" % (len(word), word))
+        self.socket.sendall(b"".join(out))
+
+    def read(self):
+        line = self.file.readline().rstrip()
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return RuntimeError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            size = int(rest)
+            return None if size < 0 else self.file.read(size + 2)[:-2]
+        if kind == b"*":
+            return [self.read() for _ in range(int(rest))] if int(rest) >= 0 else None
+        raise AssertionError(f"not RESP: {line!r}")
+
+    def __call__(self, *words):
+        self.send(*words)
+        answer = self.read()
+        if isinstance(answer, RuntimeError):
+            raise answer
+        return answer
+
+
+class Fleet:
+    """start_*() start programs, kill() is SIGKILL, stop() ends all."""
+
+    def __init__(self, directory, upstream_options="", settings=""):
+        self.directory = Path(directory)
+        self.processes = {}
+        self.upstream_options = upstream_options
+        self.settings = settings
+        self.socket = self.directory / "redis.sock"
+        self.config = self.directory / "warmq.yaml"
+
+    def __enter__(self):
+        self.start_redis()
+        self.start_provider()
+        self.write_config()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for name in reversed(list(self.processes)):
+            self.end(name, signal.SIGTERM if kind is None else signal.SIGKILL)
+
+    def start(self, name, *words):
+        log = open(self.directory / f"{name}.log", "ab")
+        self.processes[name] = subprocess.Popen(
+            [str(word) for word in words], stdout=log, stderr=log,
+            stdin=subprocess.DEVNULL, cwd=self.directory)
+        log.close()
+        return self.processes[name]
+
+    def end(self, name, number=signal.SIGTERM, seconds=15):
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(5)
+
+    def kill(self, name):
+        self.end(name, signal.SIGKILL)
+
+    def log(self, name):
+        return (self.directory / f"{name}.log").read_text(errors="replace")
+
+    def connect(self):
+        return Redis(self.socket)
+
+    def start_redis(self):
+        self.start("redis", "redis-server", "--port", 0, "--unixsocket", self.socket,
+                   "--save", "", "--appendonly", "no", "--dir", self.directory,
+                   "--maxmemory-policy", "noeviction")
+        wait_until(self.socket.exists, 10, "socket of redis-server")
+        self.redis = self.connect()
+
+    def start_provider(self):
+        port_file = self.directory / "provider.port"
+        self.start("provider", BUILD / "provider" / "warmq-provider", "--port", 0,
+                   "--port-file", port_file)
+        port = wait_until(lambda: port_file.exists() and port_file.read_text().strip(),
+                          10, "port of warmq-provider")
+        self.provider = f"http://127.0.0.1:{port}"
+
+    def http(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.provider + path, data,
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def write_config(self, dialect="anthropic"):
+        self.config.write_text(f"""
+redis: "unix://{self.socket}"
+state_dir: "{self.directory}"
+upstreams:
+  main:
+    url: "{self.provider}"
+    dialect: {dialect}
+    auth: none
+    markers: auto
+    proof: canary
+{self.upstream_options}
+scheduler:
+  listen: "off"
+{self.settings}
+""")
+
+    def start_scheduler(self, name="scheduler"):
+        self.start(name, BUILD / "scheduler" / "warmq-scheduler", "--config", self.config)
+
+    def await_ruler(self, seconds=15):
+        wait_until(lambda: self.redis("HGET", "warmq:meta", "owner"), seconds, "ruler")
+
+    def start_worker(self, name="worker", slots=50, *options):
+        state = self.directory / name
+        state.mkdir(exist_ok=True)
+        self.start(name, BUILD / "worker" / "warmq-worker", "--config", self.config,
+                   "--slots", slots, "--label", name, *options)
+
+    def await_workers(self, count, seconds=15):
+        wait_until(lambda: self.redis("ZCARD", "warmq:workers") >= count, seconds,
+                   f"{count} workers")
+
+    def warmq(self, *words, check=True, text=None):
+        """Runs the command line; returns its standard output."""
+        done = subprocess.run([str(WARMQ), *map(str, words), "--redis",
+                               f"unix://{self.socket}"], capture_output=True, text=True,
+                              input=text, timeout=120)
+        if check:
+            assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def anthropic_body(question, system="", **more):
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 64,
+            "messages": [{"role": "user", "content": question}], **more}
+    if system:
+        body["system"] = system
+    return json.dumps(body)
+
+
+def long_text(tokens, word="policy "):
+    """About `tokens` tokens, at four bytes each."""
+    return (word * (tokens * 4 // len(word) + 1))[:tokens * 4]
