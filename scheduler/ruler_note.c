@@ -5,8 +5,8 @@
 
 #define NOTE_SIZE 512
 
-static void
-say(struct ruler *ruler, struct ruler_note *note, const char *format, va_list args)
+static void PRINTF(3, 0) say(struct ruler *ruler, struct ruler_note *note,
+                             const char *format, va_list args)
 {
 	char text[NOTE_SIZE];
 
