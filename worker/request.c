@@ -108,10 +108,15 @@ put_together(const struct run *run, struct request *request, const struct part_o
 		.markers_never = run->envelope.markers == ENVELOPE_MARKERS_NEVER,
 		.cache_key = { key, key_len },
 	};
+	size_t size = own ? own->own.len + own->tail.len : 0;
 	int err;
 
-	for (unsigned i = 0; i < splice.px_count; i++)
+	for (unsigned i = 0; i < splice.px_count; i++) {
 		px[i] = run->load->segments[i].px;
+		size += px[i].segment.len;
+	}
+	/* A large body that grows by doubling is copied once more than it need be. */
+	(void)buffer_reserve(&request->body, size + 1024);
 	apply_refusals(run, request, &splice);
 	if (run_is_ticket(run))
 		err = splice_call(&splice, &request->body, &request->report, &refusal);
