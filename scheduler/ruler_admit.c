@@ -196,7 +196,7 @@ add_entry(struct ruler *ruler, uint64_t now_ms, const struct ruler_page *page,
 	}
 	if (!admit->open) {
 		count = ruler_job_open(&admit->reader, page->pairs + entry->pairs_from,
-		                       entry->pairs_count, entry->ms, admit->job);
+		                       entry->pairs_count, entry->ms);
 		admit->open = true;
 	}
 	while (admit->job < count) {
@@ -204,8 +204,7 @@ add_entry(struct ruler *ruler, uint64_t now_ms, const struct ruler_page *page,
 
 		if (!ruler_batch_has_room(admit))
 			return RULER_PLACE_FULL;
-		if (ruler_job_read(&admit->reader, admit->job, &job) < 0)
-			break; /* the entry promised more than it has */
+		ruler_job_read(&admit->reader, admit->job, &job);
 		verdict = ruler_place_job(ruler, now_ms, job_id(admit, entry, count),
 		                          is_told(admit), &job, &slim, out);
 		if (verdict != RULER_PLACE_TAKEN)

@@ -292,16 +292,12 @@ void
 ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                     const struct reply *reply)
 {
-	struct event event = { .kind = EVENT_HOLD };
 	uint64_t drift = ruler->lane_drift;
 
 	(void)index;
 	ruler_clock_done(ruler, RULER_TIMER_HOLD, now_ms + HOLD_MS);
-	event.hold.on = !reply_is(reply_at(reply, 0), "off");
-	if (event.hold.on != ruler->health.hold) {
-		ruler->health.hold = event.hold.on;
-		ruler_core_tell(ruler, now_ms, &event);
-	}
+	ruler_events_set_hold(ruler, now_ms, !reply_is(reply_at(reply, 0), "off"),
+	                      SPAN(""));
 	count_errors(ruler, reply, 1, &ruler->lane_drift, "numbers were clamped");
 	count_errors(ruler, reply, 2, &ruler->function_errors, "function errors");
 	count_errors(ruler, reply, 3, &ruler->delivery_errors,

@@ -174,14 +174,16 @@ forget_family(struct ruler *ruler, struct id128 id)
 	ruler->known.families[place].stored = false;
 }
 
-static void
-set_hold(struct ruler *ruler, uint64_t now_ms, bool on, struct span who)
+void
+ruler_events_set_hold(struct ruler *ruler, uint64_t now_ms, bool on, struct span who)
 {
 	const struct event event = { .kind = EVENT_HOLD, .hold.on = on };
 
-	if (ruler->health.hold != on)
-		ruler_note(ruler, RULER_WARNING, "holding was switched %s by %.*s",
-		           on ? "on" : "off", (int)MIN(who.len, 100), who.data);
+	if (ruler->health.hold == on)
+		return;
+	ruler_note(ruler, RULER_WARNING, "holding was switched %s%s%.*s",
+	           on ? "on" : "off", who.len > 0 ? " by " : "", (int)MIN(who.len, 100),
+	           who.data);
 	ruler->health.hold = on;
 	ruler_core_tell(ruler, now_ms, &event);
 }
@@ -274,7 +276,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		count_dead(ruler, line);
 		return;
 	case PROTOCOL_EVENT_HOLD:
-		set_hold(ruler, now_ms, line->ok, line->name);
+		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
 		return;
 	case PROTOCOL_EVENT_FORGOT:
 		forget_family(ruler, line->family);

@@ -17,6 +17,10 @@ void ruler_events_ask(struct ruler *ruler, struct call_list *out);
 void ruler_events_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                           const struct reply *reply);
 
+/* `hold on` or `hold off`, by a line or seen in meta. */
+void ruler_events_set_hold(struct ruler *ruler, uint64_t now_ms, bool on,
+                           struct span who);
+
 /* What a usage of the protocol means to the core. */
 struct event_usage ruler_events_usage(const struct protocol_usage *usage);
 

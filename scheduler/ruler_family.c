@@ -123,13 +123,13 @@ sight_nodes(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 	}
 }
 
-void
+bool
 ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
                     const struct ruler_job *job, bool fresh, bool told)
 {
 	struct ruler_family *family = &ruler->known.families[place];
 	uint32_t gates = family->gates;
-	bool shared;
+	bool shared, odd;
 
 	if (fresh)
 		fill_family(ruler, now_ms, family, job);
@@ -139,6 +139,8 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 	family->streams = job->streams;
 	family->ttl_ms = job->ttl_ms;
 	family->seen_ms = now_ms;
+	odd = !fresh && (differs(family->input, job->input_tokens) ||
+	                 differs(family->output, job->output_tokens));
 	if (!told) { /* else it was counted the first time */
 		sight_nodes(ruler, now_ms, place, job);
 		family->input = mix(family->input, family->samples, job->input_tokens);
@@ -158,11 +160,5 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 	    is_off(family->stored_output, family->output))
 		ruler_batch_family(ruler, place)->record = true;
 	family->stored_shared = shared;
-}
-
-bool
-ruler_family_differs(const struct ruler_family *family, const struct ruler_job *job)
-{
-	return differs(family->input, job->input_tokens) ||
-	       differs(family->output, job->output_tokens);
+	return odd;
 }

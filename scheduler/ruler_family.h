@@ -10,11 +10,9 @@
 
 #include "scheduler/ruler_state.h"
 
-/* `fresh`: just made; `told`: this job was counted before (its batch goes out again). */
-void ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
+/* `fresh`: just made; `told`: this job was counted before (its batch goes out again).
+ * Answers whether the job needs an estimate of its own. */
+bool ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
                          const struct ruler_job *job, bool fresh, bool told);
-
-/* Whether the job needs an estimate of its own. */
-bool ruler_family_differs(const struct ruler_family *family, const struct ruler_job *job);
 
 #endif

@@ -25,20 +25,25 @@ ruler_job_fini(struct ruler_job_reader *reader)
 	chain_fini(&reader->chain);
 }
 
-uint32_t
-ruler_job_open(struct ruler_job_reader *reader, const struct envelope_pair *pairs,
-               size_t pairs_count, uint64_t entry_ms, uint32_t index)
+static void
+open_entry(struct ruler_job_reader *reader)
 {
-	int count = envelope_open(&reader->envelopes, pairs, pairs_count, entry_ms,
-	                          &reader->fault);
+	int count = envelope_open(&reader->envelopes, reader->pairs, reader->pairs_count,
+	                          reader->entry_ms, &reader->fault);
 
-	reader->pairs = pairs;
-	reader->pairs_count = pairs_count;
 	reader->is_open = count > 0;
 	reader->count = count > 0 ? (uint32_t)count : 1;
 	reader->index = 0;
-	if (index > 0 && reader->is_open && envelope_seek(&reader->envelopes, index) == 0)
-		reader->index = index;
+}
+
+uint32_t
+ruler_job_open(struct ruler_job_reader *reader, const struct envelope_pair *pairs,
+               size_t pairs_count, uint64_t entry_ms)
+{
+	reader->pairs = pairs;
+	reader->pairs_count = pairs_count;
+	reader->entry_ms = entry_ms;
+	open_entry(reader);
 	return reader->count;
 }
 
@@ -126,34 +131,39 @@ read_envelope(struct ruler_job_reader *reader, struct ruler_job *job)
 	job->now = job->hold_max_ms <= RULER_JOB_NOW_MS;
 }
 
-int
+/* Envelopes go forward only; the one that was just read is still there. */
+static int
+step_to(struct ruler_job_reader *reader, uint32_t index)
+{
+	if (index < reader->index)
+		open_entry(reader);
+	return envelope_seek(&reader->envelopes, index);
+}
+
+void
 ruler_job_read(struct ruler_job_reader *reader, uint32_t index, struct ruler_job *ret_job)
 {
 	struct ruler_job job = { .reply = SPAN("") };
-	int err = 0;
+	int err;
 
-	if (index >= reader->count)
-		return ERR_NOT_FOUND;
-	if (!reader->is_open) {
-		make_faulty(reader, &job);
-		*ret_job = job;
-		return 0;
+	VERIFY(index < reader->count);
+	if (reader->index > 0 && index == reader->index - 1) {
+		*ret_job = reader->last;
+		return;
 	}
-	if (index != reader->index) {
-		err = envelope_seek(&reader->envelopes, index);
-		if (err < 0)
-			return err;
+	err = reader->is_open ? step_to(reader, index) : ERR_MALFORMED;
+	if (err == 0) {
+		reader->fault = (struct envelope_error){ .text = "it cannot be read" };
+		err = envelope_next(&reader->envelopes, &reader->envelope,
+		                    &reader->fault);
 	}
-	err = envelope_next(&reader->envelopes, &reader->envelope, &reader->fault);
-	if (err == ERR_NOT_FOUND || err == ERR_MEMORY)
-		return err;
-	reader->index = index + 1;
 	if (err < 0)
 		make_faulty(reader, &job);
 	else
 		read_envelope(reader, &job);
+	reader->index = index + 1;
+	reader->last = job;
 	*ret_job = job;
-	return 0;
 }
 
 /* ---- identity -------------------------------------------------------------------- */

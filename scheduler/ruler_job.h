@@ -65,24 +65,27 @@ struct ruler_job_reader {
 	struct chain chain;
 	char text[256];
 	char route[2 * TEXT_NAME_MAX + 2];
-	bool is_open; /* the entry could be taken apart */
-	uint32_t count, index;
+	bool is_open;          /* the entry could be taken apart */
+	uint32_t count, index; /* jobs of the entry; the next one to be read */
 	const struct envelope_pair *pairs;
 	size_t pairs_count;
+	uint64_t entry_ms;
+	struct ruler_job last; /* job `index` - 1, as it was read */
 };
 
 void ruler_job_init(struct ruler_job_reader *reader, const struct ruler_config *config);
 void ruler_job_fini(struct ruler_job_reader *reader);
 
-/* Starts an entry at its job `index` and answers how many jobs it has, at least 1 (what
- * cannot be taken apart is one dead job). */
+/* Starts an entry and answers how many jobs it has, at least 1 (what cannot be taken
+ * apart is one dead job). */
 uint32_t ruler_job_open(struct ruler_job_reader *reader,
                         const struct envelope_pair *pairs, size_t pairs_count,
-                        uint64_t entry_ms, uint32_t index);
+                        uint64_t entry_ms);
 
-/* Reads the envelope of job `index`.  ERR_NOT_FOUND behind the last one. */
-MUST_USE int ruler_job_read(struct ruler_job_reader *reader, uint32_t index,
-                            struct ruler_job *ret_job);
+/* Reads the envelope of job `index`, which is below the count.  What cannot be read is a
+ * dead job. */
+void ruler_job_read(struct ruler_job_reader *reader, uint32_t index,
+                    struct ruler_job *ret_job);
 
 /* Goes on with a job of kind RUN: `prefix` is the content it named, or empty.  The job
  * may turn out dead. */

@@ -171,10 +171,9 @@ add_later(struct ruler *ruler, struct span name, uint32_t place,
 
 static void
 add_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, uint32_t place,
-        const struct ruler_job *job, bool *ret_slim)
+        const struct ruler_job *job, bool odd, bool *ret_slim)
 {
 	struct ruler_admit *admit = &ruler->admit;
-	const struct ruler_family *family = &ruler->known.families[place];
 	struct protocol_element element = { .id = id, .slim = job->slim };
 	char text[PROTOCOL_JOB_ID_SIZE];
 	struct span name = { text, protocol_print_job_id(id, text) };
@@ -190,7 +189,7 @@ add_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, uint32_
 		*ret_slim = true;
 		return;
 	}
-	if (ruler_family_differs(family, job)) {
+	if (odd) {
 		element.has_estimate = true;
 		element.input = job->input_tokens;
 		element.output = job->output_tokens;
@@ -212,7 +211,7 @@ ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 	struct span prefix = { NULL, 0 };
 	enum ruler_place verdict = RULER_PLACE_TAKEN;
 	uint32_t place;
-	bool fresh;
+	bool fresh, odd;
 	int err;
 
 	*ret_slim = true;
@@ -235,8 +234,8 @@ ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 	if (err < 0)
 		return err == ERR_AGAIN ? RULER_PLACE_WAITS : RULER_PLACE_FULL;
 	place = ruler_known_family(&ruler->known, job->family, &fresh);
-	ruler_family_update(ruler, now_ms, place, job, fresh, told);
-	add_run(ruler, now_ms, id, place, job, ret_slim);
+	odd = ruler_family_update(ruler, now_ms, place, job, fresh, told);
+	add_run(ruler, now_ms, id, place, job, odd, ret_slim);
 	return RULER_PLACE_TAKEN;
 }
 

@@ -21,7 +21,7 @@ static const struct {
 	[PROTOCOL_EVENT_BYE] = { "bye", "N" },
 	[PROTOCOL_EVENT_DEAD] = { "dead", "nw" },
 	[PROTOCOL_EVENT_ENDED] = { "ended", "nw" },
-	[PROTOCOL_EVENT_HOLD] = { "hold", "on" },
+	[PROTOCOL_EVENT_HOLD] = { "hold", "oR" },
 	[PROTOCOL_EVENT_FORGOT] = { "forgot", "f" },
 	[PROTOCOL_EVENT_DRIFT] = { "drift", "l" },
 };
@@ -71,16 +71,18 @@ parse_role(struct span word, enum protocol_role *ret_role)
 	return 0;
 }
 
-/* One field off *rest.  Usage and the outcome of a ticket take all that is left. */
+/* One field off *rest.  Usage, the outcome of a ticket and who switched holding take all
+ * that is left. */
 static int
 parse_field(char letter, struct span *rest, struct protocol_event *event)
 {
 	struct span word = { "", 0 };
 
-	if (letter == 'u') {
+	if (letter == 'u' || letter == 'R') {
 		word = rest->data ? *rest : SPAN("");
 		*rest = (struct span){ NULL, 0 };
-		return protocol_parse_usage(word, &event->usage);
+		event->name = letter == 'R' ? word : event->name;
+		return letter == 'R' ? 0 : protocol_parse_usage(word, &event->usage);
 	}
 	if (!protocol_cut(rest, ' ', &word))
 		return ERR_MALFORMED;
@@ -245,6 +247,7 @@ put_field(char letter, const struct protocol_event *event, struct writer *out)
 		put_id(out, (struct id128){ 0, event->nonce }, 16);
 		break;
 	case 'n':
+	case 'R':
 		put_word(out, event->name);
 		break;
 	case 'w':

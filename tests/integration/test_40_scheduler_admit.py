@@ -1,0 +1,359 @@
+"""The daemon admits: every form of a job, and every way in which one can be wrong."""
+
+import json
+import time
+
+import pytest
+
+from daemons import CONFIG, Scheduler, body, inbox, scheduler, server  # noqa: F401
+from store import Worker, wait_until
+
+
+def admitted(inbox, last):
+    """Waits until the cursor stands at the entry `last`."""
+    wait_until(lambda: inbox.meta("cursor") == f"{last} 0", f"{last} to be admitted")
+
+
+def elements(inbox, name="ready:n"):
+    """Family -> elements of its list."""
+    found = {}
+    for key in inbox.redis.keys(inbox.key(f"{name}:*")):
+        found[key.rsplit(":", 1)[1]] = inbox.redis.lrange(key, 0, -1)
+    return found
+
+
+def only(found):
+    assert len(found) == 1, found
+    return next(iter(found.values()))
+
+
+def check_books(inbox):
+    inbox.owner = inbox.meta("owner")
+    assert inbox.audit() == []
+    assert inbox.is_conserved()
+    assert inbox.meta("lane_drift") is None
+    assert inbox.meta("function_errors") is None
+
+
+def tiny(n, **more):
+    """A body too small to be split; all of them are one family."""
+    return {"model": "claude-x", "messages": [{"role": "user", "content": str(n)}], **more}
+
+
+def msgpack_text(text):
+    data = text.encode()
+    return b"\xdb" + len(data).to_bytes(4, "big") + data
+
+
+def msgpack_map(fields):
+    packed = bytes([0x80 | len(fields)])
+    for name, value in fields.items():
+        packed += msgpack_text(name) + msgpack_text(value)
+    return packed
+
+
+# ---- forms -----------------------------------------------------------------------------
+
+
+def test_flat_fields_are_one_job(scheduler, inbox):
+    id = inbox.add(upstream="claude", body=body("short"))
+    admitted(inbox, id)
+    assert only(elements(inbox)) == [id], "a small body stays in the stream"
+    assert inbox.redis.xlen(inbox.key("jobs")) == 1
+    check_books(inbox)
+
+
+def test_a_json_object_is_one_job(scheduler, inbox):
+    id = inbox.add(json=json.dumps({"upstream": "claude", "body": json.loads(body("short")),
+                                    "priority": "high"}))
+    admitted(inbox, id)
+    assert only(elements(inbox, "ready:h")) == [id]
+
+
+def test_a_json_array_is_a_pack(scheduler, inbox):
+    jobs = [{"body": json.loads(body("short", f"q{n}"))} for n in range(3)]
+    id = inbox.add(json=json.dumps(jobs), upstream="claude")
+    admitted(inbox, id)
+    assert only(elements(inbox)) == [f"{id}.{n}~" for n in (1, 2, 3)]
+    assert inbox.redis.xlen(inbox.key("jobs")) == 0, "the entry is gone with its last job"
+    assert inbox.redis.exists(inbox.key(f"slim:{id}.2"))
+    check_books(inbox)
+
+
+def test_messagepack_is_a_job_and_a_pack(scheduler, inbox):
+    one = msgpack_map({"upstream": "claude", "body": body("short")})
+    inbox.redis.xadd(inbox.key("jobs"), {"m": one})
+    id = inbox.redis.xadd(inbox.key("jobs"), {"m": b"\x92" + one + one})
+    admitted(inbox, id)
+    waiting = only(elements(inbox))
+    assert len(waiting) == 3
+    assert waiting[1:] == [f"{id}.1~", f"{id}.2~"]
+
+
+def test_a_pack_larger_than_one_call_is_admitted_in_order(scheduler, inbox):
+    jobs = [{"body": tiny(n)} for n in range(1203)]
+    id = inbox.add(json=json.dumps(jobs), upstream="claude")
+    admitted(inbox, id)
+    assert only(elements(inbox)) == [f"{id}.{n + 1}~" for n in range(1203)]
+    check_books(inbox)
+
+
+def test_thousands_of_plain_entries_are_admitted_in_order(scheduler, inbox):
+    pipe = inbox.redis.pipeline(transaction=False)
+    for n in range(5000):
+        pipe.xadd(inbox.key("jobs"), {"upstream": "claude", "body": json.dumps(tiny(n))})
+    ids = pipe.execute()
+    admitted(inbox, ids[-1])
+    assert only(elements(inbox)) == ids
+    check_books(inbox)
+
+
+# ---- identity --------------------------------------------------------------------------
+
+
+def test_the_same_prefix_in_other_bytes_is_one_family(scheduler, inbox):
+    request = json.loads(body("é" * 4000, "why?"))
+    inbox.add(upstream="claude", body=json.dumps(request))
+    inbox.add(upstream="claude", body=json.dumps(request, indent=3))
+    inbox.add(upstream="claude", body=json.dumps(request, ensure_ascii=False))
+    id = inbox.add(upstream="claude", body=json.dumps(dict(reversed(request.items()))))
+    admitted(inbox, id)
+    assert len(only(elements(inbox))) == 4
+    assert len(inbox.redis.keys(inbox.key("px:*"))) == 2, "tools and system, each once"
+    assert inbox.redis.xlen(inbox.key("jobs")) == 0, "split bodies leave the stream"
+    check_books(inbox)
+
+
+def test_another_system_prompt_is_another_family(scheduler, inbox):
+    inbox.add(upstream="claude", body=body("x" * 8000))
+    id = inbox.add(upstream="claude", body=body("y" * 8000))
+    admitted(inbox, id)
+    assert len(elements(inbox)) == 2
+
+
+def test_a_body_that_cannot_be_split_runs_opaque(scheduler, inbox):
+    text = '{"model":"claude-x","model":"claude-y","messages":[]}'
+    id = inbox.add(upstream="claude", body=text, route="odd")
+    admitted(inbox, id)
+    assert only(elements(inbox)) == [id]
+    worker = Worker(inbox, pool="default")
+    jobs = []
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "the job to start")
+    assert jobs[0].role == "p", "nothing holds it"
+
+
+def test_routes_choose_the_pool(scheduler, inbox):
+    inbox.add(upstream="claude", body=body("short"), route="batch-7")
+    id = inbox.add(upstream="claude", body=body("other"), route="triage")
+    admitted(inbox, id)
+    assert set(inbox.redis.hgetall(inbox.key("pools"))) == {"batch", "default"}
+
+
+def test_estimates_follow_max_tokens_and_odd_jobs_carry_their_own(scheduler, inbox):
+    for n in range(3):
+        inbox.add(upstream="claude", body=body("short", f"q{n}", max_tokens=100))
+    id = inbox.add(upstream="claude", body=body("short", "q", max_tokens=4000))
+    admitted(inbox, id)
+    waiting = only(elements(inbox))
+    assert "/" not in waiting[0]
+    assert waiting[3].startswith(f"{id}/") and waiting[3].endswith(",4000")
+
+
+# ---- lists and times -------------------------------------------------------------------
+
+
+def test_priorities_and_short_holds_have_lists_of_their_own(scheduler, inbox):
+    high = inbox.add(upstream="claude", body=body("short"), priority="high")
+    low = inbox.add(upstream="claude", body=body("short"), priority="low")
+    now = inbox.add(upstream="claude", body=body("short"), hold_max="0s")
+    admitted(inbox, now)
+    assert only(elements(inbox, "ready:h")) == [high]
+    assert only(elements(inbox, "ready:l")) == [low]
+    assert only(elements(inbox, "now")) == [now]
+
+
+def test_a_delayed_job_waits_and_then_stands_in_its_list(scheduler, inbox):
+    id = inbox.add(upstream="claude", body=body("short"), not_before="+1s")
+    admitted(inbox, id)
+    assert inbox.redis.zrange(inbox.key("later"), 0, -1) == [id]
+    assert elements(inbox) == {}
+    check_books(inbox)
+    wait_until(lambda: elements(inbox), "the job to be due")
+    assert only(elements(inbox)) == [f"{id}~"]
+    assert int(id.split("-")[0]) + 1000 <= inbox.now()
+
+
+def test_a_deadline_ends_a_job_that_waits(scheduler, inbox):
+    id = inbox.add(upstream="claude", body=body("short"), deadline="+1s", reply="me")
+    wait_until(lambda: inbox.replies("me"), "the job to expire")
+    result = json.loads(inbox.replies("me")[0])
+    assert (result["id"], result["state"]) == (id, "expired")
+
+
+# ---- what is wrong ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fields, reason, text", [
+    ({"body": "{}"}, "malformed", "upstream"),
+    ({"upstream": "nobody", "body": "{}"}, "malformed", 'no upstream "nobody"'),
+    ({"upstream": "claude"}, "malformed", "body"),
+    ({"upstream": "claude", "body": "{"}, "malformed", "JSON"),
+    ({"upstream": "claude", "body": "{}", "hold_max": "soon"}, "malformed", "hold_max"),
+    ({"upstream": "claude", "body": "{}", "unique": "x"}, "unsupported", "unique"),
+    ({"json": "["}, "malformed", "json"),
+])
+def test_a_wrong_job_is_dead_with_its_bytes_and_says_why(scheduler, inbox, fields, reason,
+                                                         text):
+    good = inbox.add(upstream="claude", body=body("short"))
+    id = inbox.add(reply="me", ref="7", **fields)
+    after = inbox.add(upstream="claude", body=body("short"))
+    admitted(inbox, after)
+    assert only(elements(inbox)) == [good, after], "the others are not held up"
+    assert inbox.dead() == [id]
+    assert inbox.past(id)["reason"] == reason
+    result = json.loads(inbox.replies("me")[0])
+    assert (result["id"], result["state"], result["reason"]) == (id, "dead", reason)
+    assert text in result["text"]
+    stored = inbox.redis.get(inbox.key(f"slim:{id}"))
+    for value in fields.values():
+        assert value in stored
+    check_books(inbox)
+
+
+def test_one_wrong_job_of_a_pack_leaves_the_others(scheduler, inbox):
+    jobs = [{"body": tiny(1)}, {"body": tiny(2), "priority": "urgent"}, {"body": tiny(3)}]
+    id = inbox.add(json=json.dumps(jobs), upstream="claude")
+    admitted(inbox, id)
+    assert only(elements(inbox)) == [f"{id}.1~", f"{id}.3~"]
+    assert inbox.dead() == [f"{id}.2"]
+    check_books(inbox)
+
+
+def test_a_body_above_the_limit_is_moved_inside_redis(server, inbox):
+    config = CONFIG + "  job_size_max: 100k\n"
+    with Scheduler(server, config=config):
+        id = inbox.add(upstream="claude", body=body("x" * 200000))
+        admitted(inbox, id)
+        assert inbox.dead() == [id]
+        assert len(inbox.redis.get(inbox.key(f"slim:{id}"))) > 200000
+        check_books(inbox)
+
+
+def test_bytes_that_are_not_text_do_no_harm(scheduler, inbox):
+    key = inbox.key("jobs")
+    inbox.redis.xadd(key, {b"\xff\x00": b"\x00\xff", "upstream": b"\xfe"})
+    inbox.redis.xadd(key, {"m": b"\xdf\xff\xff\xff\xff"})
+    inbox.redis.xadd(key, {"upstream": "claude", "body": b'{"a":"\xff"}'})
+    id = inbox.redis.xadd(key, {"m": b"\xc1"})
+    admitted(inbox, id)
+    assert len(inbox.dead()) == 4
+    check_books(inbox)
+
+
+# ---- named prefixes --------------------------------------------------------------------
+
+
+def prefix(text):
+    return json.dumps({"system": text * 4000})
+
+
+TAIL = json.dumps({"model": "claude-x", "max_tokens": 9,
+                   "messages": [{"role": "user", "content": "q"}]})
+
+
+def test_a_prefix_through_the_inbox_binds_in_order(scheduler, inbox):
+    inbox.add(put_prefix="policy", body=prefix("a"))
+    inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    inbox.add(put_prefix="policy", body=prefix("b"))
+    id = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    admitted(inbox, id)
+    assert len(elements(inbox)) == 2, "each job has the text that stood before it"
+    assert inbox.redis.get(inbox.key("prefix:policy")) == prefix("b")
+    assert inbox.redis.xlen(inbox.key("jobs")) == 0
+    check_books(inbox)
+
+
+def test_a_prefix_that_was_set_is_found(scheduler, inbox):
+    inbox.redis.set(inbox.key("prefix:policy"), prefix("a"))
+    first = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    admitted(inbox, first)
+    inbox.redis.set(inbox.key("prefix:policy"), prefix("b"))
+    second = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    admitted(inbox, second)
+    assert sorted(elements(inbox).values()) == [[f"{first}~"], [f"{second}~"]]
+
+
+def test_a_named_prefix_and_an_inline_one_are_the_same_family(scheduler, inbox):
+    inbox.add(put_prefix="policy", body=prefix("a"))
+    inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    whole = dict(json.loads(TAIL), **json.loads(prefix("a")))
+    id = inbox.add(upstream="claude", body=json.dumps(whole))
+    admitted(inbox, id)
+    assert len(only(elements(inbox))) == 2
+
+
+def test_a_prefix_that_contradicts_the_body_is_malformed(scheduler, inbox):
+    inbox.add(put_prefix="policy", body=prefix("a"))
+    both = json.dumps(dict(json.loads(TAIL), system="mine"))
+    id = inbox.add(upstream="claude", prefix="policy", body=both)
+    admitted(inbox, id)
+    assert inbox.dead() == [id]
+    assert "system" in inbox.past(id)["why"]
+
+
+def test_a_prefix_that_is_no_object_is_refused(scheduler, inbox):
+    id = inbox.add(put_prefix="policy", body='["a"]', reply="me")
+    admitted(inbox, id)
+    assert json.loads(inbox.replies("me")[0])["reason"] == "malformed"
+    assert not inbox.redis.exists(inbox.key("prefix:policy"))
+
+
+def test_a_bad_set_keeps_the_last_good_prefix(scheduler, inbox):
+    inbox.add(put_prefix="policy", body=prefix("a"))
+    first = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    admitted(inbox, first)
+    inbox.redis.set(inbox.key("prefix:policy"), "oops")
+    second = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+    admitted(inbox, second)
+    assert only(elements(inbox)) == [f"{first}~", f"{second}~"]
+    assert "last good one" in scheduler.log
+
+
+# ---- what it says ----------------------------------------------------------------------
+
+
+def test_pages_and_the_status_key_say_the_same(scheduler, inbox):
+    id = inbox.add(upstream="claude", body=body(), route="triage")
+    admitted(inbox, id)
+    wait_until(lambda: '"triage"' in (inbox.redis.get(inbox.key("status")) or ""),
+               "the status to be written")
+    stored = json.loads(inbox.redis.get(inbox.key("status")))
+    served = scheduler.json("/api/v1/families")
+    assert stored["families"][0]["id"] == served["families"][0]["id"]
+    assert served["families"][0]["waiting"] == 1
+    assert served["families"][0]["blocked_on"] == "no worker"
+    assert inbox.redis.ttl(inbox.key("status")) > 0, "nobody reads a dead scheduler's words"
+    one = scheduler.json("/api/v1/families/" + served["families"][0]["id"])
+    assert one["route"] == "triage"
+    assert scheduler.get("/api/v1/families/" + "0" * 32)[0] == 404
+    assert scheduler.get("/api/v1/families/xyz")[0] == 400
+    assert scheduler.get("/healthz") == (200, "ok\n")
+    assert scheduler.get("/readyz")[0] == 200
+    assert "warmq_backlog 1" in scheduler.get("/metrics")[1]
+
+
+def test_an_inbox_that_is_not_read_turns_readyz_red(server, inbox):
+    old = int((time.time() - 100) * 1000)
+    with Scheduler(server) as scheduler:
+        inbox.redis.delete(inbox.key("jobs"))
+        assert scheduler.get("/readyz")[0] == 200
+        inbox.redis.hset(inbox.key("lanes"), "0" * 32 + ".0", "x")
+        inbox.redis.hdel(inbox.key("meta"), "cursor")
+        scheduler.kill()
+        scheduler.start(wait=False)
+        scheduler.wait_for("cursor of the inbox is missing")
+        inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "body": "{}"},
+                         id=f"{old}-1")
+        status, text = scheduler.get("/readyz")
+        assert status == 503 and "doctor --repair" in text
+        assert inbox.redis.keys(inbox.key("ready:*")) == [], "a lost cursor is not zero"
