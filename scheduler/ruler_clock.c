@@ -15,7 +15,7 @@
 #define REAP_CHUNK       100
 #define HOLD_MS          1000
 #define WORKERS_MS       5000
-#define INFO_MS          10000
+#define INFO_MS          5000
 #define TRIM_MS          1000
 #define PRESSURE_PERCENT 90
 #define PRESSURE_SECONDS 30
@@ -334,11 +334,13 @@ ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 
 	(void)index;
 	ruler_clock_done(ruler, RULER_TIMER_INFO, now_ms + INFO_MS);
-	if (pressure && !ruler->health.memory_pressure)
+	if (pressure && !ruler->health.memory_pressure) {
+		ruler_clock_hurry(ruler, RULER_TIMER_INFO, now_ms); /* to say so */
 		ruler_note(ruler, RULER_WARNING,
 		           "Redis uses %llu %% of its maxmemory: producers are asked to "
 		           "wait. Raise maxmemory or let the queue drain",
 		           (unsigned long long)percent);
+	}
 	ruler->health.memory_pressure = pressure;
 	ruler->memory_percent = percent;
 }
