@@ -110,6 +110,7 @@ struct core_lane_view {
 	uint64_t check_ms;  /* checking: not before */
 	uint32_t p, tokens; /* proved and estimated size; 0 = unknown */
 	uint32_t misses, unproven;
+	uint32_t allowed; /* unproven starts at once: 1; 2, 4 after a close for misses */
 	bool gates, marked; /* as this family sees it */
 };
 

@@ -37,7 +37,7 @@ audit_gate(const struct core *core, uint32_t index)
 	VERIFY(lane->stage <= CREDIT_MAX);
 	VERIFY((lane->reason != LANE_REASON_NONE) ==
 	       (lane->gate == LANE_BYPASS || lane->gate == LANE_LEAKY));
-	VERIFY(lane->gate != LANE_WRITING || lane->unproven == 1 || core->recovering);
+	VERIFY(lane->gate != LANE_WRITING || lane->unproven > 0 || core->recovering);
 	VERIFY(lane->gate != LANE_CHECKING || lane->misses < core->config.misses_max);
 	VERIFY(lane->gating > 0 || lane->gate == LANE_BYPASS);
 	/* Whatever ends by time has a timer. */

@@ -18,6 +18,7 @@ view_lane(const struct core *core, const struct family *family, uint32_t place)
 		.tokens = lane->tokens,
 		.misses = lane->misses,
 		.unproven = lane->unproven,
+		.allowed = lane->gate == LANE_CHECKING ? lane->stage : 1,
 		.gates = family->gates & 1u << place,
 		.marked = family_marks(core, family) & 1u << place,
 	};

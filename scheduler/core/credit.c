@@ -27,8 +27,8 @@ wants_ticket(const struct core *core, const struct family *family)
 	       (family->flags & EVENT_FAMILY_NO_STREAM);
 }
 
-/* Lanes that stop the family, as places of its chain.  Its own lane counts even if the
- * family does not mark it, since Redis looks at it. */
+/* Lanes whose gates are shut, as places of the chain.  The family's own lane counts even
+ * if it does not mark it, since Redis looks at it. */
 static uint32_t
 shut_places(const struct core *core, const struct family *family)
 {
@@ -36,7 +36,7 @@ shut_places(const struct core *core, const struct family *family)
 
 	for (uint32_t i = 0; i < family->lanes_count; i++)
 		if ((family->gates | own) & 1u << i &&
-		    !lane_starts(core, &core->lanes[family->lanes[i]]))
+		    !lane_gate_starts(core->lanes[family->lanes[i]].gate))
 			places |= 1u << i;
 	return places;
 }
@@ -288,7 +288,7 @@ credit_take_grant(struct core *core, uint32_t index, uint32_t in_use, bool empty
 
 	if (credit->out == 0)
 		return;
-	if (credit->revoke) {
+	if (credit->revoke && credit->revoke_flight) {
 		credit->revoke = false;
 		credit->revoked = true;
 		credit->revoked_ms = core->now_ms;
@@ -296,10 +296,12 @@ credit_take_grant(struct core *core, uint32_t index, uint32_t in_use, bool empty
 		          core->now_ms - credit->elected_ms, 0, 0);
 		core->counts.revoked++;
 	}
+	credit->revoke_flight = false;
 	credit->pending = false;
 	if (credit->revoked && in_use == 0) {
 		fail_all(core, index, LANE_BACK_DROPPED);
-	} else if (empty && credit->started == 0 && credit->role != LANE_TICKET) {
+	} else if (empty && !credit->revoked && credit->started == 0 &&
+	           credit->role != LANE_TICKET) {
 		credit->revoke = true; /* nobody is left to take it */
 		lane_touch(core, family_leaf(family));
 	}
@@ -360,6 +362,31 @@ credit_expire(struct core *core, uint32_t index)
 	}
 }
 
+bool
+credit_join(struct core *core, uint32_t index)
+{
+	struct lane *lane = &core->lanes[index];
+
+	VERIFY(lane->gate == LANE_CLOSED);
+	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
+		struct family *family = &core->families[i / LINEAGE_MAX];
+		struct credit *credit = &family->credit;
+		uint32_t bit = 1u << i % LINEAGE_MAX;
+
+		if (credit->out == credit->started || credit->revoked ||
+		    !(family->gates & bit) || (credit->lanes & bit))
+			continue;
+		if (lane->unproven > 0 || credit->out > 1) {
+			credit->revoke = true;
+			lane_touch(core, family_leaf(family));
+			continue;
+		}
+		credit->lanes |= bit;
+		lane->unproven += credit->out;
+	}
+	return lane->unproven > 0;
+}
+
 void
 credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
             uint32_t unclaimed, uint32_t started)
@@ -373,33 +400,54 @@ credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
 	credit->found_started += started;
 }
 
-/* A leader counts while a lane of its is being written, a reader while one is checked:
- * otherwise its first event was heard before the restart. */
+/* A leader counts until a lane of its is past being written, a reader while one is
+ * checked: otherwise its first event was heard before the restart. */
 static bool
-still_counts(const struct core *core, const struct family *family, uint32_t places)
+still_counts(const struct core *core, const struct family *family, uint32_t places,
+             enum lane_role role)
 {
-	enum lane_gate gate =
-		family->credit.role == LANE_CANARY ? LANE_CHECKING : LANE_WRITING;
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		enum lane_gate gate = core->lanes[family->lanes[i]].gate;
 
-	for (uint32_t i = 0; i < family->lanes_count; i++)
-		if ((places & 1u << i) && core->lanes[family->lanes[i]].gate == gate)
+		if (!(places & 1u << i))
+			continue;
+		if (role == LANE_CANARY ? gate == LANE_CHECKING : gate != LANE_CHECKING)
 			return true;
+	}
+	return false;
+}
+
+/* Whether another request counts already as the writer of one of these lanes. */
+static bool
+is_taken(const struct core *core, const struct family *family, uint32_t places)
+{
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		const struct lane *lane = &core->lanes[family->lanes[i]];
+
+		if ((places & 1u << i) && lane->unproven > 0 &&
+		    lane->gate != LANE_CHECKING)
+			return true;
+	}
 	return false;
 }
 
 void
-credit_recover(struct core *core, uint32_t index)
+credit_recover(struct core *core, uint32_t index, bool started_only)
 {
 	struct family *family = &core->families[index];
 	struct credit found = family->credit;
 	uint32_t places = shut_places(core, family), started = found.found_started;
 
+	if (found.out > 0 || (started_only && started == 0))
+		return;
 	family->credit = (struct credit){ .g = found.g };
-	if (found.found_unclaimed > 0)
-		core->lanes[family_leaf(family)].bump = true; /* unless it counts */
-	if (!still_counts(core, family, places) && found.found_unclaimed == 0)
+	if (!still_counts(core, family, places, found.role))
 		started = 0;
+	/* What lies unclaimed in the lane is taken back, unless it counts. */
+	core->lanes[family_leaf(family)].bump = found.found_unclaimed > 0;
 	if (places == 0 || found.found_unclaimed + started == 0)
+		return;
+	if (started == 0 && is_taken(core, family, places))
 		return;
 	core->lanes[family_leaf(family)].bump = false;
 	family->credit = (struct credit){

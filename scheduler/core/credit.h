@@ -28,10 +28,11 @@ struct credit {
 	uint32_t started; /* of them, seen to start */
 	uint32_t lanes;   /* places of the chain on which they count */
 	enum lane_role role;
-	uint64_t g;   /* generation of the grant */
-	bool pending; /* not known to be granted yet */
-	bool revoke;  /* to be taken back */
-	bool revoked; /* was taken back; whoever runs has started before */
+	uint64_t g;         /* generation of the grant */
+	bool pending;       /* not known to be granted yet */
+	bool revoke;        /* to be taken back */
+	bool revoke_flight; /* the grant under way takes it back */
+	bool revoked;       /* was taken back; whoever runs has started before */
 	uint64_t elected_ms, started_ms, revoked_ms;
 	uint64_t look_ms; /* when to look after it; 0 = no need */
 	uint64_t ticket_deadline_ms;
@@ -69,10 +70,15 @@ void credit_take_look(struct core *core, uint32_t family, uint32_t in_use,
 /* Its look_ms has come. */
 void credit_expire(struct core *core, uint32_t family);
 
+/* The lane has just shut.  Credits below that nobody has taken yet may write it, too: one
+ * of them becomes its writer, the others are taken back.  True iff there is one. */
+bool credit_join(struct core *core, uint32_t lane);
+
 /* While recovering: so many credits lie in the lane of the family, or one lease holds
- * one; then, when all lanes are known, what of it still counts. */
+ * one; then, when all lanes are known, what of it still counts: first of those that
+ * have started, whose requests cannot be taken back. */
 void credit_find(struct core *core, uint32_t family, enum lane_role role, uint64_t g,
                  uint32_t unclaimed, uint32_t started);
-void credit_recover(struct core *core, uint32_t family);
+void credit_recover(struct core *core, uint32_t family, bool started_only);
 
 #endif

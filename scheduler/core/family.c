@@ -225,6 +225,8 @@ family_count(struct core *core, uint32_t index, uint32_t waiting, uint32_t runni
 	family->running = running;
 	if (waiting == 0)
 		family->oldest_ms = 0;
+	else if (family->oldest_ms == 0)
+		family->oldest_ms = core->now_ms; /* at the latest */
 	family_weigh(core, index);
 	family_settle(core, index);
 }
@@ -362,7 +364,8 @@ family_take_head(struct core *core, uint32_t index, uint64_t head_ms)
 {
 	struct family *family = &core->families[index];
 
-	family->oldest_ms = MIN(head_ms, core->now_ms);
+	if (family->waiting > 0 && head_ms > 0)
+		family->oldest_ms = MIN(head_ms, core->now_ms);
 	judge_wait(core, index);
 }
 

@@ -196,7 +196,7 @@ add_jobs(struct core *core, uint32_t index, const struct event_admitted *admitte
 	set_band(core, family, admitted->jobs);
 	if (family->waiting == 0) {
 		family->hold_max_ms = hold_max_ms;
-		family->oldest_ms = core->now_ms;
+		family->oldest_ms = MAX(core->now_ms, 1);
 	}
 	family->hold_max_ms = MIN(family->hold_max_ms, hold_max_ms);
 	if (admitted->oldest_ms != EVENT_UNKNOWN && admitted->oldest_ms > 0)

@@ -120,6 +120,7 @@ set_marks(struct family *family, uint32_t marks, uint64_t g)
 static void
 fill_credit(struct credit *credit, struct command_grant *grant)
 {
+	credit->revoke_flight = credit->revoke;
 	if (credit->revoke || !credit->pending)
 		return;
 	credit->g = grant->g_new;
@@ -298,7 +299,8 @@ static void
 take_family(struct core *core, uint32_t index, const struct event_granted *granted)
 {
 	struct family *family = &core->families[index];
-	bool empty = (granted->bits & 63) == 0; /* 64 is the `now` list */
+	/* 64 is the `now` list.  A bit may be set in vain, a head may not. */
+	bool empty = (granted->bits & 63) == 0 || granted->head_ms == 0;
 	uint32_t waiting = empty ? 0 : MAX(family->waiting, 1);
 
 	family_count(core, index, waiting, granted->in_use);

@@ -1,5 +1,6 @@
 #include "scheduler/core/lane_state.h"
 
+#include "scheduler/core/credit.h"
 #include "scheduler/core/gate.h"
 #include "scheduler/core/state.h"
 
@@ -170,6 +171,8 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 	lane_touch(core, index);
 	settle_below(core, lane, from == LANE_LEAKY || gate == LANE_LEAKY);
 	pool_plan_all(core);
+	if (gate == LANE_CLOSED && lane_gate_starts(from) && credit_join(core, index))
+		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
 }
 
 bool

@@ -134,13 +134,20 @@ settle(struct core *core, uint32_t index)
 		family_look(core, index);
 }
 
+static void
+recover_credits(struct core *core, bool started_only)
+{
+	for (uint32_t i = 0; i < core->config.families_max; i++)
+		if (core->families[i].lanes_count > 0)
+			credit_recover(core, i, started_only);
+}
+
 void
 recover_end(struct core *core)
 {
 	VERIFY(core->recovering);
-	for (uint32_t i = 0; i < core->config.families_max; i++)
-		if (core->families[i].lanes_count > 0)
-			credit_recover(core, i);
+	recover_credits(core, true);
+	recover_credits(core, false);
 	close_orphans(core);
 	core->recovering = false;
 	for (uint32_t i = 0; i < core->config.families_max; i++)

@@ -77,6 +77,15 @@ family_by_id(const struct core_rig *rig, struct id128 id)
 
 /* --- What Redis does with commands --- */
 
+static bool
+is_lost(struct core_rig *rig)
+{
+	if (rig->knobs.deaf == 0)
+		return false;
+	rig->knobs.deaf--;
+	return true;
+}
+
 static void
 grant(struct core_rig *rig, const struct command_grant *command)
 {
@@ -112,9 +121,9 @@ grant(struct core_rig *rig, const struct command_grant *command)
 	event.granted = (struct event_granted){
 		.lane = command->lane,
 		.g_new = command->g_new,
-		.status = rig->knobs.deaf ? EVENT_STATUS_UNKNOWN
-		          : done          ? EVENT_STATUS_DONE
-		                          : EVENT_STATUS_REFUSED,
+		.status = is_lost(rig) ? EVENT_STATUS_UNKNOWN
+		          : done       ? EVENT_STATUS_DONE
+		                       : EVENT_STATUS_REFUSED,
 		.g = node->g,
 		.in_use = node->in_use,
 	};
@@ -135,7 +144,7 @@ set_budget(struct core_rig *rig, const struct command_budget *command)
 	if (command->parked_until_ms != COMMAND_KEEP)
 		rig->parked_ms = command->parked_until_ms;
 	event.paced.budget = command->id;
-	event.paced.status = rig->knobs.deaf ? EVENT_STATUS_UNKNOWN : EVENT_STATUS_DONE;
+	event.paced.status = is_lost(rig) ? EVENT_STATUS_UNKNOWN : EVENT_STATUS_DONE;
 	queue(rig, &event);
 }
 
@@ -148,7 +157,7 @@ glance(struct core_rig *rig, const struct command_glance *command)
 
 	event.glanced = (struct event_glanced){
 		.family = command->family,
-		.status = rig->knobs.deaf ? EVENT_STATUS_UNKNOWN : EVENT_STATUS_DONE,
+		.status = is_lost(rig) ? EVENT_STATUS_UNKNOWN : EVENT_STATUS_DONE,
 		.backlog = family->backlog,
 		.in_use = rig->nodes[leaf_of(family)].in_use,
 		.head_ms = family->backlog > 0 ? family->oldest_ms : 0,
@@ -346,7 +355,7 @@ leave(struct core_rig *rig, struct core_rig_start *start)
 		if (start->unproven & 1u << i)
 			rig->nodes[family->chain[i]].unproven--;
 	rig->nodes[leaf_of(family)].in_use--;
-	rig->pools[family->pool].used--;
+	rig->pools[start->pool].used--;
 	rig->in_flight--;
 	rig->starts_count--;
 	start->used = false;
@@ -499,13 +508,25 @@ role_now(struct core_rig *rig, struct core_rig_family *family)
 	return LANE_ROLE_COUNT;
 }
 
+/* How many unproven starts the gate of this place allows at once, by what the core says
+ * of its stage. */
+static uint32_t
+allowed(const struct core_rig *rig, const struct core_rig_family *family, uint32_t place)
+{
+	struct core_family_view view;
+
+	if (core_family_view(rig->core, rig->nodes[leaf_of(family)].id, &view) < 0)
+		return 1;
+	return view.lanes[place].allowed;
+}
+
 /* Starts that may write while the gate of a marked node is shut are counted there. */
 static void
 count_unproven(struct core_rig *rig, struct core_rig_start *start)
 {
 	const struct core_rig_family *family = &rig->families[start->family];
 
-	if (start->role == LANE_HOLD_LIMIT)
+	if (start->role == LANE_HOLD_LIMIT || !rig->hold)
 		return;
 	for (uint32_t i = 0; i < family->chain_count; i++) {
 		struct core_rig_node *node = &rig->nodes[family->chain[i]];
@@ -515,6 +536,14 @@ count_unproven(struct core_rig *rig, struct core_rig_start *start)
 		start->unproven |= 1u << i;
 		node->unproven++;
 		node->unproven_max = MAX(node->unproven_max, node->unproven);
+		if (node->unproven <= allowed(rig, family, i))
+			continue;
+		rig->too_many++;
+		if (rig->trace)
+			fprintf(rig->trace, "%llu ! %s: %u unproven, now by %s, %s\n",
+			        (unsigned long long)rig->now_ms, node->name,
+			        node->unproven, rig->nodes[leaf_of(family)].name,
+			        lane_role_text(start->role));
 	}
 }
 
@@ -577,6 +606,7 @@ start_job(struct core_rig *rig, uint32_t index, enum lane_role role)
 	*start = (struct core_rig_start){
 		.used = true,
 		.family = index,
+		.pool = family->pool,
 		.role = role,
 		.g = rig->nodes[leaf_of(family)].g,
 		.marks = family->marks,
@@ -1066,7 +1096,7 @@ void
 core_rig_restart(struct core_rig *rig)
 {
 	struct core_config config = core_rig_config();
-	struct event event = { .kind = EVENT_RECOVERED_BUDGET };
+	struct event event;
 
 	rig->events_count = 0; /* answers to the dead; the stream is read again below */
 	rig->core = core_init(rig->memory, core_size(&config), &config);
@@ -1074,9 +1104,13 @@ core_rig_restart(struct core_rig *rig)
 	tell_budget(rig);
 	for (uint32_t i = 0; i < rig->pools_count; i++)
 		tell_pool(rig, &rig->pools[i]);
+	event = (struct event){ .kind = EVENT_HOLD };
+	event.hold.on = rig->hold;
+	queue(rig, &event);
 	recover_families(rig);
 	recover_lanes(rig);
 	recover_leases(rig);
+	event = (struct event){ .kind = EVENT_RECOVERED_BUDGET };
 	event.recovered_budget.id = named("budget");
 	event.recovered_budget.pace = rig->pace;
 	event.recovered_budget.in_flight = rig->in_flight;

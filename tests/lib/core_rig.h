@@ -62,7 +62,7 @@ struct core_rig_family {
 
 struct core_rig_start {
 	bool used, begun, report;
-	uint32_t family;
+	uint32_t family, pool;
 	enum lane_role role;
 	uint64_t g;
 	uint32_t marks;
@@ -87,8 +87,8 @@ struct core_rig_knobs {
 	bool usage_unknown; /* nothing is reported */
 	bool never_read;    /* everything is written, nothing is ever read */
 	bool mute;          /* events are lost */
-	bool deaf;          /* answers of Redis are lost, after the effect */
 	bool stopped;       /* workers claim nothing */
+	uint32_t deaf;      /* so many of the next answers are lost, after the effect */
 	uint32_t pressure;  /* so many of the next starts are answered 429 */
 	uint32_t broken;    /* so many of the next starts are answered 500 */
 	uint32_t refused;   /* so many of the next starts are answered 400 */
@@ -110,6 +110,7 @@ struct core_rig {
 	uint32_t starts_max;   /* most in flight at once */
 	uint32_t hold_limits;  /* starts past their hold_max */
 	uint32_t grants;       /* commands of that kind */
+	uint32_t too_many;     /* starts that broke I1 */
 
 	uint32_t pace, in_flight;
 	uint64_t parked_ms;
