@@ -172,6 +172,8 @@ take_usage(struct core *core, uint32_t index, const struct event_usage *usage, b
 		credited = credit_take_usage(core, index, usage->g, usage->role,
 		                             usage->sent_ms, done);
 	gate_take(core, index, &evidence, credited ? places : 0, done);
+	if (credited)
+		credit_seal(core, index);
 	if (done && evidence.sent_ms > 0)
 		pool_take_done(core, family->pool, core->now_ms - evidence.sent_ms);
 }

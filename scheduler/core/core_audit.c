@@ -35,6 +35,7 @@ audit_gate(const struct core *core, uint32_t index)
 
 	VERIFY(lane->stage >= 1);
 	VERIFY(lane->stage <= CREDIT_MAX);
+	VERIFY(lane->stage == 1 || lane->gate >= LANE_CHECKING);
 	VERIFY((lane->reason != LANE_REASON_NONE) ==
 	       (lane->gate == LANE_BYPASS || lane->gate == LANE_LEAKY));
 	VERIFY(lane->gate != LANE_WRITING || lane->unproven > 0 || core->recovering);

@@ -246,19 +246,93 @@ credit_take_usage(struct core *core, uint32_t index, uint64_t g, enum lane_role 
 	return true;
 }
 
+/* Whether others count already as the writer or the readers of one of these lanes. */
+static bool
+is_taken(const struct core *core, const struct family *family, uint32_t places)
+{
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		const struct lane *lane = &core->lanes[family->lanes[i]];
+
+		if ((places & 1u << i) && lane->unproven >= lane->stage)
+			return true;
+	}
+	return false;
+}
+
+/* A credit that nobody holds may be taken any time, so it counts on every shut lane that
+ * it could write: also on those that shut after it was granted.  If such a lane has its
+ * writer already, the credit is taken back. */
+static void
+widen(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+	uint32_t more = shut_places(core, family) & family->gates & ~credit->lanes;
+
+	if (credit->out == credit->started || credit->revoked || more == 0)
+		return;
+	if (credit->out > 1 || is_taken(core, family, more)) {
+		credit->revoke = true;
+		lane_touch(core, family_leaf(family));
+		return;
+	}
+	credit->lanes |= more;
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		if (!(more & 1u << i))
+			continue;
+		core->lanes[family->lanes[i]].unproven += credit->out;
+		if (core->lanes[family->lanes[i]].gate == LANE_CLOSED)
+			lane_move(core, family->lanes[i], LANE_WRITING, LANE_REASON_NONE);
+	}
+}
+
+void
+credit_join(struct core *core, uint32_t index)
+{
+	const struct lane *lane = &core->lanes[index];
+
+	VERIFY(lane->gate == LANE_CLOSED);
+	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next)
+		widen(core, i / LINEAGE_MAX);
+	if (lane->gate == LANE_CLOSED && lane->unproven > 0)
+		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
+}
+
+/* Whatever credits Redis holds for it are void from the next grant on. */
+static void
+take_back(struct core *core, struct family *family)
+{
+	core->lanes[family_leaf(family)].bump = true;
+	lane_touch(core, family_leaf(family));
+}
+
+void
+credit_seal(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+
+	if (family->credit.out == 0 && shut_places(core, family) != 0)
+		take_back(core, family);
+}
+
 void
 credit_take_back(struct core *core, uint32_t index, const struct event_back *back)
 {
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
-	if (credit->out == 0 || back->g != credit->g || back->role == LANE_HOLD_LIMIT ||
-	    back->role == LANE_NOW)
+	if (back->role == LANE_HOLD_LIMIT || back->role == LANE_NOW)
 		return;
+	if (credit->out == 0 || back->g != credit->g) {
+		if (back->why <= LANE_BACK_WORKER_DIED)
+			take_back(core, family); /* it is nobody's to take again */
+		return;
+	}
 	if (back->why <= LANE_BACK_WORKER_DIED && !credit->revoked) {
 		/* The credit lies in the lane again, for the next one. */
 		credit->started -= MIN(credit->started, 1);
 		credit->look_ms = core->now_ms + core->config.look_ms;
+		widen(core, index);
 		family_weigh(core, index);
 		family_arm(core, index);
 		return;
@@ -362,31 +436,6 @@ credit_expire(struct core *core, uint32_t index)
 	}
 }
 
-bool
-credit_join(struct core *core, uint32_t index)
-{
-	struct lane *lane = &core->lanes[index];
-
-	VERIFY(lane->gate == LANE_CLOSED);
-	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
-		struct family *family = &core->families[i / LINEAGE_MAX];
-		struct credit *credit = &family->credit;
-		uint32_t bit = 1u << i % LINEAGE_MAX;
-
-		if (credit->out == credit->started || credit->revoked ||
-		    !(family->gates & bit) || (credit->lanes & bit))
-			continue;
-		if (lane->unproven > 0 || credit->out > 1) {
-			credit->revoke = true;
-			lane_touch(core, family_leaf(family));
-			continue;
-		}
-		credit->lanes |= bit;
-		lane->unproven += credit->out;
-	}
-	return lane->unproven > 0;
-}
-
 void
 credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
             uint32_t unclaimed, uint32_t started)
@@ -394,14 +443,22 @@ credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
 	struct credit *credit = &core->families[index].credit;
 
 	VERIFY(core->recovering);
+	if (credit->found_started > 0 && g < credit->g)
+		return; /* of two generations, the newer may still write */
+	if (g > credit->g)
+		credit->found_started = 0;
+	if (started > 0 && credit->found_unclaimed > 0 && g != credit->g) {
+		core->lanes[family_leaf(&core->families[index])].bump = true;
+		credit->found_unclaimed = 0;
+	}
 	credit->role = role;
 	credit->g = g;
 	credit->found_unclaimed += unclaimed;
 	credit->found_started += started;
 }
 
-/* A leader counts until a lane of its is past being written, a reader while one is
- * checked: otherwise its first event was heard before the restart. */
+/* A leader of lanes that are all checked by now was heard before the restart, and so was
+ * a reader of lanes that are being written again. */
 static bool
 still_counts(const struct core *core, const struct family *family, uint32_t places,
              enum lane_role role)
@@ -411,24 +468,24 @@ still_counts(const struct core *core, const struct family *family, uint32_t plac
 
 		if (!(places & 1u << i))
 			continue;
-		if (role == LANE_CANARY ? gate == LANE_CHECKING : gate != LANE_CHECKING)
+		if (gate != (role == LANE_CANARY ? LANE_WRITING : LANE_CHECKING))
 			return true;
 	}
 	return false;
 }
 
-/* Whether another request counts already as the writer of one of these lanes. */
-static bool
-is_taken(const struct core *core, const struct family *family, uint32_t places)
+/* More than one at once is only given after a close for misses: go on there. */
+static void
+restore_stage(struct core *core, const struct family *family)
 {
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
-		const struct lane *lane = &core->lanes[family->lanes[i]];
+		struct lane *lane = &core->lanes[family->lanes[i]];
 
-		if ((places & 1u << i) && lane->unproven > 0 &&
-		    lane->gate != LANE_CHECKING)
-			return true;
+		if (!(family->credit.lanes & 1u << i) || family->credit.out < 2)
+			continue;
+		lane->careful = true;
+		lane->stage = MAX(lane->stage, family->credit.out > 2 ? 4 : 2);
 	}
-	return false;
 }
 
 void
@@ -444,22 +501,27 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 	if (!still_counts(core, family, places, found.role))
 		started = 0;
 	/* What lies unclaimed in the lane is taken back, unless it counts. */
-	core->lanes[family_leaf(family)].bump = found.found_unclaimed > 0;
+	core->lanes[family_leaf(family)].bump |= found.found_unclaimed > 0;
 	if (places == 0 || found.found_unclaimed + started == 0)
 		return;
 	if (started == 0 && is_taken(core, family, places))
 		return;
-	core->lanes[family_leaf(family)].bump = false;
+	if (found.found_unclaimed > 0)
+		core->lanes[family_leaf(family)].bump = false;
 	family->credit = (struct credit){
 		.out = MIN(found.found_unclaimed + started, CREDIT_MAX),
 		.started = MIN(started, CREDIT_MAX),
 		.lanes = places,
 		.role = found.role,
 		.g = found.g,
-		.elected_ms = core->now_ms,
-		.started_ms = started > 0 ? core->now_ms : 0,
+		.revoked = found.g<core->lanes[family_leaf(family)].g,
+		                   .revoked_ms = core->now_ms, .elected_ms = core->now_ms,
+		                   .started_ms = started> 0
+		                   ? core->now_ms
+		                   : 0,
 		.look_ms = core->now_ms + patience(core, family),
 		.ticket_deadline_ms = core->now_ms + patience(core, family),
 	};
 	count_on(core, family, family->credit.out);
+	restore_stage(core, family);
 }

@@ -53,6 +53,10 @@ void credit_take_start(struct core *core, uint32_t family,
 bool credit_take_usage(struct core *core, uint32_t family, uint64_t g,
                        enum lane_role role, uint64_t sent_ms, bool done);
 
+/* The credit is concluded and the family still shut: a new g, so that its lease, should
+ * it come back later, does not bring the credit back. */
+void credit_seal(struct core *core, uint32_t family);
+
 /* A lease came back.  True iff that was a failure of a leader or reader. */
 void credit_take_back(struct core *core, uint32_t family, const struct event_back *back);
 
@@ -71,8 +75,8 @@ void credit_take_look(struct core *core, uint32_t family, uint32_t in_use,
 void credit_expire(struct core *core, uint32_t family);
 
 /* The lane has just shut.  Credits below that nobody has taken yet may write it, too: one
- * of them becomes its writer, the others are taken back.  True iff there is one. */
-bool credit_join(struct core *core, uint32_t lane);
+ * of them becomes its writer, the others are taken back. */
+void credit_join(struct core *core, uint32_t lane);
 
 /* While recovering: so many credits lie in the lane of the family, or one lease holds
  * one; then, when all lanes are known, what of it still counts: first of those that

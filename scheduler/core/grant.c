@@ -86,7 +86,7 @@ needs_g(const struct lane *lane, const struct credit *credit,
 
 	if (credit && (credit->pending || credit->revoke))
 		return true;
-	if (credit && credit->out > 0)
+	if (credit && credit->out > 0 && !credit->revoked)
 		return false; /* it would take the credit back */
 	if (lane->bump || granted->gate == LANE_GATE_COUNT)
 		return true;
@@ -222,6 +222,7 @@ emit_pacers(struct core *core, struct command_list *out)
 			pacer->park_dirty ? pacer->parked_ms : COMMAND_KEEP;
 		for (uint32_t bucket = 0; bucket < EVENT_BUCKET_COUNT; bucket++)
 			budget->limits[bucket] = pacer_limit(pacer, bucket);
+		pacer->park_flight = pacer->park_dirty;
 		pacer->dirty = pacer->park_dirty = false;
 		pacer->flight = true;
 		pacer_take_asked(core, i);
@@ -354,7 +355,10 @@ grant_take(struct core *core, const struct event_granted *granted)
 		lane->g = granted->g;
 		if (!lane->unsure || granted->g != lane->flight_g)
 			return;
-		/* The one before, whose answer was lost, had been done. */
+		/* The one before, whose answer was lost, had been done; it may have said
+		 * something else, so nothing of this one counts as done. */
+		if (lane->family != FAMILY_NONE)
+			core->families[lane->family].credit.revoke_flight = false;
 	}
 	lane->g = granted->g;
 	lane->unsure = false;

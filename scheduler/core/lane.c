@@ -106,6 +106,7 @@ enter(struct core *core, struct lane *lane)
 	switch (lane->gate) {
 	case LANE_CLOSED:
 		lane->until_ms = 0;
+		lane->stage = 1;
 		core->counts.closed++;
 		break;
 	case LANE_WRITING:
@@ -171,8 +172,8 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 	lane_touch(core, index);
 	settle_below(core, lane, from == LANE_LEAKY || gate == LANE_LEAKY);
 	pool_plan_all(core);
-	if (gate == LANE_CLOSED && lane_gate_starts(from) && credit_join(core, index))
-		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
+	if (gate == LANE_CLOSED && lane_gate_starts(from))
+		credit_join(core, index);
 }
 
 bool

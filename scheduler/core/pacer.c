@@ -226,8 +226,12 @@ pacer_take_status(struct core *core, const struct event_paced *paced)
 	if (index == LIST_NONE || !core->pacers[index].flight)
 		return;
 	core->pacers[index].flight = false;
-	if (paced->status != EVENT_STATUS_DONE)
-		core->pacers[index].dirty = core->pacers[index].park_dirty = true;
+	if (paced->status == EVENT_STATUS_DONE)
+		return;
+	core->pacers[index].dirty = true;
+	/* An older end never replaces a later one that `fail` has set. */
+	core->pacers[index].park_dirty |= core->pacers[index].park_flight &&
+	                                  core->now_ms < core->pacers[index].parked_ms;
 }
 
 void

@@ -42,7 +42,8 @@ struct pacer {
 	uint32_t spends;   /* spend caps in a row */
 
 	bool dirty, flight;
-	bool park_dirty; /* parked_ms is longer than Redis knows */
+	bool park_dirty;  /* parked_ms is longer than Redis knows */
+	bool park_flight; /* the command under way says so */
 };
 
 uint32_t pacer_find(const struct core *core, struct id128 id);

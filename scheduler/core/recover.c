@@ -102,8 +102,10 @@ recover_lease(struct core *core, const struct event_start *lease)
 {
 	uint32_t index = lane_find(core, lease->lane);
 
-	if (index == LANE_NONE || core->lanes[index].family == FAMILY_NONE ||
-	    core->lanes[index].g != lease->g)
+	if (index == LANE_NONE || core->lanes[index].family == FAMILY_NONE)
+		return;
+	/* One generation older: its credit had been taken back while it ran. */
+	if (lease->g != core->lanes[index].g && lease->g + 1 != core->lanes[index].g)
 		return;
 	if (lease->role == LANE_LEAD || lease->role == LANE_CANARY ||
 	    lease->role == LANE_TICKET)

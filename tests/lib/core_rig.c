@@ -1000,6 +1000,7 @@ core_rig_hold(struct core_rig *rig, bool on)
 	struct event event = { .kind = EVENT_HOLD };
 
 	rig->hold = on;
+	rig->was_off |= !on;
 	event.hold.on = on;
 	core_rig_feed(rig, &event);
 }

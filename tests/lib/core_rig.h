@@ -115,7 +115,7 @@ struct core_rig {
 	uint32_t pace, in_flight;
 	uint64_t parked_ms;
 	bool begin;
-	bool hold;
+	bool hold, was_off;
 
 	struct event events[CORE_RIG_EVENTS];
 	uint32_t events_first, events_count;
