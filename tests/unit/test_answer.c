@@ -1,0 +1,295 @@
+#include "common/codec/answer.h"
+#include "tests/lib/suite.h"
+
+#include <stdio.h>
+
+#define NOW_MS UINT64_C(1793793600000) /* 2026-11-04T12:00:00Z */
+
+static struct answer
+classify(int status, const char *body, const char *const *headers)
+{
+	struct answer_headers read;
+	struct answer answer;
+
+	answer_headers_init(&read, NOW_MS);
+	for (; headers && *headers; headers += 2)
+		answer_header(&read, span_from(headers[0]), span_from(headers[1]));
+	answer_classify(DIALECT_ANTHROPIC, status, &read, span_from(body), &answer);
+	return answer;
+}
+
+#define HEADERS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define FAULT(type) \
+	"{\"type\":\"error\",\"error\":{\"type\":\"" type "\",\"message\":\"M\"}}"
+#define CODE(code) "{\"error\":{\"message\":\"M\",\"type\":\"T\",\"code\":\"" code "\"}}"
+
+START_TEST(answer_kinds_follow_the_type_then_the_status)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum answer_kind kind;
+		bool overloaded;
+	} cases[] = {
+		{ 200, "", ANSWER_OK, false },
+		{ 200, "{\"type\":\"message\",\"content\":[]}", ANSWER_OK, false },
+		{ 200, "{\"error\":null,\"choices\":[]}", ANSWER_OK, false },
+		{ 400, FAULT("invalid_request_error"), ANSWER_FATAL, false },
+		{ 401, FAULT("authentication_error"), ANSWER_KEY, false },
+		{ 402, FAULT("billing_error"), ANSWER_SPEND_CAP, false },
+		{ 403, FAULT("billing_error"), ANSWER_SPEND_CAP, false },
+		{ 403, FAULT("permission_error"), ANSWER_FATAL, false },
+		{ 404, FAULT("not_found_error"), ANSWER_FATAL, false },
+		{ 408, "", ANSWER_RETRY, false },
+		{ 409, "", ANSWER_RETRY, false },
+		{ 413, FAULT("request_too_large"), ANSWER_FATAL, false },
+		{ 422, "{\"detail\":\"bad\"}", ANSWER_FATAL, false },
+		{ 429, FAULT("rate_limit_error"), ANSWER_DEFER, false },
+		{ 429, "", ANSWER_DEFER, false },
+		{ 500, FAULT("api_error"), ANSWER_RETRY, false },
+		{ 502, "<html>Bad Gateway</html>", ANSWER_RETRY, false },
+		{ 503, "", ANSWER_RETRY, false },
+		{ 503,
+		  "{\"error\":{\"code\":503,\"message\":\"Loading model\",\"type\":"
+		  "\"unavailable_error\"}}",
+		  ANSWER_DEFER, true },
+		{ 504, FAULT("timeout_error"), ANSWER_RETRY, false },
+		{ 529, FAULT("overloaded_error"), ANSWER_DEFER, true },
+		/* the type wins over the number */
+		{ 500, FAULT("overloaded_error"), ANSWER_DEFER, true },
+		{ 400, FAULT("rate_limit_error"), ANSWER_DEFER, false },
+		/* openai */
+		{ 401, CODE("invalid_api_key"), ANSWER_KEY, false },
+		{ 429, CODE("rate_limit_exceeded"), ANSWER_DEFER, false },
+		{ 429, CODE("insufficient_quota"), ANSWER_SPEND_CAP, false },
+		/* errors inside a stream that began with 200 */
+		{ 200, FAULT("overloaded_error"), ANSWER_DEFER, true },
+		{ 200, FAULT("api_error"), ANSWER_RETRY, false },
+		{ 200, FAULT("invalid_request_error"), ANSWER_FATAL, false },
+		{ 200, "{\"error\":{\"message\":\"engine died\"}}", ANSWER_RETRY, false },
+		/* no answer at all */
+		{ 0, "connection reset", ANSWER_RETRY, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer answer = classify(cases[i].status, cases[i].body, NULL);
+
+		ck_assert_msg(answer.kind == cases[i].kind, "%d %s: %s", cases[i].status,
+		              cases[i].body, answer_kind_name(answer.kind));
+		ck_assert(answer.overloaded == cases[i].overloaded);
+		ck_assert_str_ne(answer.type, "");
+	}
+}
+END_TEST
+
+START_TEST(answer_a_spend_cap_is_not_a_rate_limit)
+{
+	struct answer cap = classify(
+		429,
+		"{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
+	        "\"message\":\"M\","
+		"\"details\":{\"error_code\":\"enforced_spend_limit_reached\"}}}",
+		NULL);
+	struct answer limit =
+		classify(429, FAULT("rate_limit_error"), HEADERS("retry-after", "7"));
+
+	ck_assert_uint_eq(cap.kind, ANSWER_SPEND_CAP);
+	ck_assert_int_eq(cap.after_ms, ANSWER_UNKNOWN);
+	ck_assert_uint_eq(limit.kind, ANSWER_DEFER);
+	ck_assert_int_eq(limit.after_ms, 7000);
+}
+END_TEST
+
+START_TEST(answer_a_400_that_names_what_we_added_is_our_own_doing)
+{
+	static const struct {
+		const char *message;
+		enum answer_addition addition;
+	} cases[] = {
+		{ "cache_control: Extra inputs are not permitted", ANSWER_ADDED_MARKER },
+		{ "A maximum of 4 blocks with cache_control may be provided",
+		  ANSWER_ADDED_MARKER },
+		{ "Unknown parameter: 'prompt_cache_options'", ANSWER_ADDED_MARKER },
+		{ "Unrecognized request argument: prompt_cache_key",
+		  ANSWER_ADDED_CACHE_KEY },
+		{ "stream_options is not supported", ANSWER_ADDED_USAGE },
+		{ "stream is not supported by this model", ANSWER_ADDED_STREAM },
+	};
+	struct answer answer;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char body[256];
+
+		(void)snprintf(body, sizeof body,
+		               "{\"error\":{\"type\":\"invalid_request_error\","
+		               "\"message\":\"%s\"}}",
+		               cases[i].message);
+		answer = classify(400, body, NULL);
+		ck_assert_uint_eq(answer.kind, ANSWER_BAD_MARKER);
+		ck_assert_uint_eq(answer.addition, cases[i].addition);
+	}
+	answer = classify(400, FAULT("invalid_request_error"), NULL);
+	ck_assert_uint_eq(answer.addition, ANSWER_ADDED_NONE);
+	answer = classify(500, "{\"error\":{\"message\":\"cache_control\"}}", NULL);
+	ck_assert_uint_eq(answer.kind, ANSWER_RETRY);
+}
+END_TEST
+
+START_TEST(answer_waits_as_long_as_it_is_told)
+{
+	static const struct {
+		const char *name;
+		const char *value;
+		int64_t ms;
+	} cases[] = {
+		{ "Retry-After", "3", 3000 },
+		{ "retry-after", " 1.5 ", 1500 },
+		{ "retry-after", "0", 0 },
+		{ "retry-after", "Wed, 04 Nov 2026 12:00:20 GMT", 20000 },
+		{ "retry-after", "Wed, 04 Nov 2026 11:00:00 GMT", 0 },
+		{ "retry-after", "soon", ANSWER_UNKNOWN },
+		{ "retry-after", "-5", ANSWER_UNKNOWN },
+		{ "retry-after", "", ANSWER_UNKNOWN },
+		{ "retry-after", "99999999999999999999", ANSWER_UNKNOWN },
+		{ "retry-after-ms", "250", 250 },
+		{ "retry-after-ms", "250.9", 250 },
+		{ "x-other", "1", ANSWER_UNKNOWN },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer answer =
+			classify(429, "", HEADERS(cases[i].name, cases[i].value));
+
+		ck_assert_msg(answer.after_ms == cases[i].ms, "%s: %s: %lld",
+		              cases[i].name, cases[i].value, (long long)answer.after_ms);
+	}
+	ck_assert_int_eq(
+		classify(429, "", HEADERS("retry-after-ms", "40", "retry-after", "9"))
+			.after_ms,
+		40);
+	ck_assert_int_eq(
+		classify(429, "", HEADERS("retry-after", "9", "retry-after-ms", "40"))
+			.after_ms,
+		40);
+	ck_assert_int_eq(
+		classify(429, "", HEADERS("retry-after-ms", "x", "retry-after", "9"))
+			.after_ms,
+		9000);
+}
+END_TEST
+
+START_TEST(answer_obeys_x_should_retry)
+{
+	ck_assert_uint_eq(classify(500, "", HEADERS("x-should-retry", "false")).kind,
+	                  ANSWER_FATAL);
+	ck_assert_uint_eq(classify(400, FAULT("invalid_request_error"),
+	                           HEADERS("x-should-retry", "true"))
+	                          .kind,
+	                  ANSWER_RETRY);
+	/* but a limit stays a limit */
+	ck_assert_uint_eq(classify(429, "", HEADERS("x-should-retry", "false")).kind,
+	                  ANSWER_DEFER);
+	ck_assert_uint_eq(classify(500, "", HEADERS("x-should-retry", "maybe")).kind,
+	                  ANSWER_RETRY);
+}
+END_TEST
+
+static struct answer_headers
+read_headers(const char *const *headers)
+{
+	struct answer_headers read;
+
+	answer_headers_init(&read, NOW_MS);
+	for (; *headers; headers += 2)
+		answer_header(&read, span_from(headers[0]), span_from(headers[1]));
+	return read;
+}
+
+START_TEST(answer_reads_the_limits_of_both_vendors)
+{
+	struct answer_headers a = read_headers(
+		HEADERS("anthropic-ratelimit-requests-limit", "1000",
+	                "anthropic-ratelimit-requests-remaining", "999",
+	                "anthropic-ratelimit-requests-reset", "2026-11-04T12:00:03Z",
+	                "Anthropic-RateLimit-Input-Tokens-Limit", "450000",
+	                "anthropic-ratelimit-output-tokens-remaining", "80000",
+	                "anthropic-ratelimit-tokens-limit", "540000",
+	                "anthropic-ratelimit-input-tokens-reset", "2026-11-04T11:00:00Z",
+	                "request-id", "req_1", "anthropic-organization-id", "org",
+	                "anthropic-workspace-id", "ws", "content-type",
+	                "Text/Event-Stream; charset=utf-8"));
+	struct answer_headers o = read_headers(HEADERS(
+		"x-ratelimit-limit-requests", "5000", "x-ratelimit-remaining-tokens",
+		"-1", "x-ratelimit-limit-tokens", "2000000", "x-ratelimit-reset-requests",
+		"41ms", "x-ratelimit-reset-tokens", "6m0s", "x-request-id", "r"));
+
+	ck_assert_int_eq(a.bucket[ANSWER_REQUESTS].limit, 1000);
+	ck_assert_int_eq(a.bucket[ANSWER_REQUESTS].remaining, 999);
+	ck_assert_int_eq(a.bucket[ANSWER_REQUESTS].reset_ms, 3000);
+	ck_assert_int_eq(a.bucket[ANSWER_INPUT].limit, 450000);
+	ck_assert_int_eq(a.bucket[ANSWER_INPUT].reset_ms, 0);
+	ck_assert_int_eq(a.bucket[ANSWER_INPUT].remaining, ANSWER_UNKNOWN);
+	ck_assert_int_eq(a.bucket[ANSWER_OUTPUT].remaining, 80000);
+	ck_assert_int_eq(a.bucket[ANSWER_TOKENS].limit, 540000);
+	ck_assert_str_eq(a.request_id, "req_1");
+	ck_assert_str_eq(a.organization, "org");
+	ck_assert_str_eq(a.workspace, "ws");
+	ck_assert_str_eq(a.content_type, "text/event-stream");
+	ck_assert_int_eq(o.bucket[ANSWER_REQUESTS].limit, 5000);
+	ck_assert_int_eq(o.bucket[ANSWER_REQUESTS].reset_ms, 41);
+	ck_assert_int_eq(o.bucket[ANSWER_TOKENS].limit, 2000000);
+	ck_assert_int_eq(o.bucket[ANSWER_TOKENS].remaining, ANSWER_UNKNOWN); /* -1 */
+	ck_assert_int_eq(o.bucket[ANSWER_TOKENS].reset_ms, 360000);
+	ck_assert_str_eq(o.request_id, "r");
+}
+END_TEST
+
+START_TEST(answer_durations_as_vendors_write_them)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} cases[] = {
+		{ "1s", 1000 },
+		{ "6m0s", 360000 },
+		{ "41ms", 41 },
+		{ "1.5s", 1500 },
+		{ "1h2m", 3720000 },
+		{ "850us", 0 },
+		{ "1d", 86400000 },
+		{ "", ANSWER_UNKNOWN },
+		{ "5", ANSWER_UNKNOWN },
+		{ "s", ANSWER_UNKNOWN },
+		{ "-1s", ANSWER_UNKNOWN },
+		{ "1s x", ANSWER_UNKNOWN },
+		{ "9999999999999999999s", ANSWER_UNKNOWN },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		ck_assert_msg(answer_duration(span_from(cases[i].text)) == cases[i].ms,
+		              "%s: %lld", cases[i].text,
+		              (long long)answer_duration(span_from(cases[i].text)));
+}
+END_TEST
+
+START_TEST(answer_texts_say_what_happened_and_what_now)
+{
+	ck_assert_str_eq(
+		classify(529, FAULT("overloaded_error"), NULL).text,
+		"529 overloaded_error: M The provider is overloaded; the job waits.");
+	ck_assert_str_eq(classify(0, "connection reset by peer", NULL).text,
+	                 "No answer: connection reset by peer. The job is tried again.");
+	ck_assert_str_eq(classify(502, "<html>\nBad", NULL).text,
+	                 "502 http 502: <html>\\nBad The job is tried again.");
+	for (enum answer_kind i = 0; i < ANSWER_COUNT; i++)
+		ck_assert_ptr_nonnull(answer_kind_name(i));
+}
+END_TEST
+
+SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
+           answer_a_spend_cap_is_not_a_rate_limit,
+           answer_a_400_that_names_what_we_added_is_our_own_doing,
+           answer_waits_as_long_as_it_is_told, answer_obeys_x_should_retry,
+           answer_reads_the_limits_of_both_vendors,
+           answer_durations_as_vendors_write_them,
+           answer_texts_say_what_happened_and_what_now)
