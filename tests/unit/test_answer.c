@@ -87,7 +87,7 @@ START_TEST(answer_a_spend_cap_is_not_a_rate_limit)
 	struct answer cap = classify(
 		429,
 		"{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
-	        "\"message\":\"M\","
+		"\"message\":\"M\","
 		"\"details\":{\"error_code\":\"enforced_spend_limit_reached\"}}}",
 		NULL);
 	struct answer limit =

@@ -1,7 +1,6 @@
 #include "common/codec/assemble.h"
 #include "tests/lib/suite.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,36 +47,7 @@ close_run(struct run *run)
 	ck_assert_ptr_null(run->assemble);
 }
 
-/* The assembled object equals `wanted`, however the bytes are cut. */
-static void
-assembles(enum dialect dialect, const char *stream, const char *wanted)
-{
-	json_error_t error;
-	json_t *expected = json_loads(wanted, 0, &error);
-	struct assemble_options options = { .dialect = dialect, .sse = true };
-	static const size_t steps[] = { 1, 2, 3, 7, 64, 1 << 20 };
-
-	ck_assert_msg(expected != NULL, "%s in %s", error.text, wanted);
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		struct run run;
-		json_t *got;
-
-		play_with(&run, &options, stream, steps[i]);
-		ck_assert_msg(run.result.format == ASSEMBLE_JSON, "%s",
-		              run.result.why_sse ? run.result.why_sse : "no object");
-		got = json_loadb(run.result.body.data, run.result.body.len, 0, &error);
-		if (!json_equal(got, expected))
-			fprintf(stderr, "got: %.*s\n", (int)run.result.body.len,
-			        run.result.body.data);
-		ck_assert(json_equal(got, expected));
-		ck_assert(run.result.complete);
-		ck_assert(run.began);
-		json_decref(got);
-		close_run(&run);
-	}
-	json_decref(expected);
-}
-
+/* clang-format off */
 #define START                                                                          \
 	"event: message_start\n"                                                       \
 	"data: "                                                                       \
@@ -105,176 +75,7 @@ assembles(enum dialect dialect, const char *stream, const char *wanted)
 #define PING    "event: ping\ndata: {\"type\": \"ping\"}\n\n"
 #define TEXT(t) "{\"type\":\"text_delta\",\"text\":\"" t "\"}"
 
-#define MESSAGE(content)                                                                 \
-	"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\"," \
-	"\"content\":[" content "],\"stop_reason\":\"end_turn\",\"stop_sequence\":null," \
-	"\"usage\":{\"input_tokens\":9,\"cache_creation_input_tokens\":600,"             \
-	"\"cache_read_input_tokens\":0,\"output_tokens\":12}}"
-
-START_TEST(assemble_text_arrives_piece_by_piece)
-{
-	assembles(DIALECT_ANTHROPIC,
-	          START PING BEGIN("0", "{\"type\":\"text\",\"text\":\"\"}") DELTA(
-			  "0", TEXT("Hel")) ": a comment\n\n" DELTA("0", TEXT("lo \\\""))
-	                  PING DELTA("0", TEXT("\\n caf\\u00e9 \\ud83d"))
-	                          DELTA("0", TEXT("\\ude00")) END("0") STOP,
-	          MESSAGE("{\"type\":\"text\",\"text\":\"Hello \\\"\\n caf\\u00e9 "
-	                  "\\ud83d\\ude00\"}"));
-}
-END_TEST
-
-START_TEST(assemble_padding_inside_events_is_no_content)
-{
-	assembles(
-		DIALECT_ANTHROPIC,
-		START BEGIN(
-			"0",
-			"{\"type\":\"text\",\"text\":\"\"}") "event: "
-	                                                     "content_block_"
-	                                                     "delta\r\ndata: "
-	                                                     "{\"type\":\"content_block_"
-	                                                     "delta\",\"index\":0,"
-							     "\"delta\":{\"type\":\"text_"
-	                                                     "delta\",\"text\":\"a\"}    "
-	                                                     "      }\r\n\r\n" END("0")
-								     STOP,
-		MESSAGE("{\"type\":\"text\",\"text\":\"a\"}"));
-}
-END_TEST
-
-START_TEST(assemble_tool_input_comes_as_pieces_of_json)
-{
-	assembles(
-		DIALECT_ANTHROPIC,
-		START BEGIN("0", "{\"type\":\"text\",\"text\":\"\"}") DELTA(
-			"0",
-			TEXT("Looking.")) END("0") BEGIN("1",
-	                                                 "{\"type\":\"tool_use\",\"id\":"
-	                                                 "\"toolu_1\",\"name\":"
-	                                                 "\"get\",\"input\":{}}")
-			DELTA("1", "{\"type\":\"input_json_delta\",\"partial_json\":"
-	                           "\"\"}") DELTA(
-				"1", "{\"type\":\"input_json_delta\",\"partial_json\":"
-				     "\"{\\\"city\\\": \\\"S\\u00e3o\"}")
-				DELTA("1",
-	                              "{\"type\":\"input_json_delta\","
-	                              "\"partial_json\":\" Paulo\\\", \\\"n\\\":1.0}\"}")
-					END("1") BEGIN(
-						"2",
-						"{\"type\":\"tool_use\",\"id\":\"toolu_"
-	                                        "2\",\"name\":\"now\",\"input\":{}}")
-						END("2") STOP,
-		MESSAGE("{\"type\":\"text\",\"text\":\"Looking.\"},{\"type\":\"tool_"
-	                "use\",\"id\":"
-	                "\"toolu_1\",\"name\":\"get\",\"input\":{\"city\":\"S\\u00e3o "
-	                "Paulo\",\"n\":"
-	                "1.0}},{\"type\":\"tool_use\",\"id\":\"toolu_2\",\"name\":"
-	                "\"now\",\"input\":{}}"));
-}
-END_TEST
-
-START_TEST(assemble_thinking_keeps_its_signature)
-{
-	assembles(
-		DIALECT_ANTHROPIC,
-		START BEGIN("0", "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":"
-	                         "\"\"}") DELTA("0", "{\"type\":\"thinking_delta\","
-	                                             "\"thinking\":\"Let me \"}") DELTA(
-			"0", "{\"type\":\"thinking_delta\",\"thinking\":\"see.\"}")
-			DELTA("0",
-	                      "{\"type\":\"signature_delta\",\"signature\":\"c2ln\"}")
-				END("0") BEGIN("1", "{\"type\":\"redacted_thinking\","
-	                                            "\"data\":\"ZGF0YQ==\"}") END("1")
-					BEGIN("2", "{\"type\":\"text\",\"text\":\"\"}")
-						DELTA("2", TEXT("4")) END("2") STOP,
-		MESSAGE("{\"type\":\"thinking\",\"thinking\":\"Let me "
-	                "see.\",\"signature\":\"c2ln\"},"
-	                "{\"type\":\"redacted_thinking\",\"data\":\"ZGF0YQ==\"},"
-	                "{\"type\":\"text\",\"text\":\"4\"}"));
-}
-END_TEST
-
-START_TEST(assemble_citations_and_server_tools_arrive_whole)
-{
-	assembles(DIALECT_ANTHROPIC,
-	          START BEGIN(
-			  "0",
-			  "{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":"
-			  "\"web_search\",\"input\":{}}")
-	                  DELTA("0", "{\"type\":\"input_json_delta\",\"partial_json\":\"{"
-	                             "\\\"query\\\":"
-	                             "\\\"x\\\"}\"}") END("0")
-	                          BEGIN("1", "{\"type\":\"web_search_tool_result\","
-	                                     "\"tool_use_id\":\"srvtoolu_1\","
-	                                     "\"content\":[{\"type\":\"web_search_"
-	                                     "result\",\"url\":\"http://x\","
-	                                     "\"encrypted_content\":\"abc\"}]}") END("1")
-	                                  BEGIN("2", "{\"type\":\"text\",\"text\":\"\","
-	                                             "\"citations\":[]}") DELTA(
-						  "2",
-						  "{\"type\":\"citations_delta\","
-	                                          "\"citation\":{\"type\":"
-						  "\"web_search_result_location\","
-	                                          "\"url\":\"http://x\",\"cited_text\":"
-						  "\"one\"}}") DELTA("2", TEXT("One."))
-	                                          DELTA("2",
-	                                                "{\"type\":\"citations_delta\","
-	                                                "\"citation\":{\"type\":"
-	                                                "\"char_location\",\"start_char_"
-	                                                "index\":0}}") END("2") STOP,
-	          MESSAGE("{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":"
-	                  "\"web_search\","
-	                  "\"input\":{\"query\":\"x\"}},{\"type\":\"web_search_tool_"
-	                  "result\","
-	                  "\"tool_use_id\":\"srvtoolu_1\",\"content\":[{\"type\":\"web_"
-	                  "search_result\","
-	                  "\"url\":\"http://"
-	                  "x\",\"encrypted_content\":\"abc\"}]},{\"type\":\"text\","
-	                  "\"text\":\"One.\",\"citations\":[{\"type\":\"web_search_"
-	                  "result_location\","
-	                  "\"url\":\"http://"
-	                  "x\",\"cited_text\":\"one\"},{\"type\":\"char_location\","
-	                  "\"start_char_index\":0}]}"));
-}
-END_TEST
-
-START_TEST(assemble_the_last_word_on_the_message_counts)
-{
-	assembles(DIALECT_ANTHROPIC,
-	          START
-	          "data: "
-	          "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\","
-	          "\"stop_sequence\":null,\"container\":{\"id\":\"c\"}},\"usage\":{"
-	          "\"input_tokens\":10,\"cache_read_input_tokens\":null,\"output_"
-	          "tokens\":5,"
-	          "\"server_tool_use\":{\"web_search_requests\":1}},"
-	          "\"context_management\":{\"applied_edits\":[]}}\n\n"
-	          "data: "
-	          "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},"
-	          "\"usage\":{\"output_tokens\":12}}\n\n"
-	          "data: {\"type\":\"message_stop\"}\n\n",
-	          "{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\","
-	          "\"model\":\"m\","
-	          "\"content\":[],\"stop_reason\":\"end_turn\",\"stop_sequence\":null,"
-	          "\"usage\":{"
-	          "\"input_tokens\":10,\"cache_creation_input_tokens\":600,\"cache_read_"
-	          "input_tokens\""
-	          ":0,\"output_tokens\":12,\"server_tool_use\":{\"web_search_requests\":"
-	          "1}},"
-	          "\"container\":{\"id\":\"c\"},\"context_management\":{\"applied_"
-	          "edits\":[]}}");
-}
-END_TEST
-
-START_TEST(assemble_unknown_kinds_of_events_are_ignored_as_the_vendor_asks)
-{
-	assembles(
-		DIALECT_ANTHROPIC,
-		START
-		"event: weather\ndata: {\"type\":\"weather\",\"sky\":\"blue\"}\n\n" STOP,
-		MESSAGE(""));
-}
-END_TEST
+/* clang-format on */
 
 /* The result is the events, byte for byte where they came in the usual spelling. */
 static void
@@ -408,106 +209,6 @@ END_TEST
 	"\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,"      \
 	"\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
 #define DONE "data: [DONE]\n\n"
-#define COMPLETION(choices)                                                            \
-	"{\"id\":\"c1\",\"object\":\"chat.completion\",\"created\":7,\"model\":\"g\"," \
-	"\"choices\":[" choices                                                        \
-	"],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,"                   \
-	"\"prompt_tokens_details\":{\"cached_tokens\":4}}}"
-
-START_TEST(assemble_chat_text_reasoning_and_log_probabilities)
-{
-	assembles(
-		DIALECT_OPENAI_CHAT,
-		CHUNK("{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\","
-	              "\"refusal\":null},\"logprobs\":null,\"finish_reason\":null}")
-			CHUNK("{\"index\":0,\"delta\":{\"reasoning_content\":\"hm \"},"
-	                      "\"finish_reason\":null}") CHUNK("{\"index\":0,\"delta\":{"
-	                                                       "\"reasoning_content\":"
-	                                                       "\"ok\"},"
-	                                                       "\"finish_reason\":null}")
-				CHUNK("{\"index\":0,\"delta\":{\"content\":\"He\"},"
-	                              "\"logprobs\":{\"content\":["
-	                              "{\"token\":\"He\"}],\"refusal\":null},\"finish_"
-	                              "reason\":null}")
-					CHUNK("{\"index\":0,\"delta\":{\"content\":\"y\"}"
-	                                      ",\"logprobs\":{\"content\":["
-	                                      "{\"token\":\"y\"}],\"refusal\":null},"
-	                                      "\"finish_reason\":null}")
-						CHUNK("{\"index\":0,\"delta\":{},"
-	                                              "\"finish_reason\":\"stop\"}")
-							USAGE_CHUNK DONE,
-		COMPLETION(
-			"{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
-	                "\"Hey\","
-			"\"refusal\":null,\"reasoning_content\":\"hm ok\"},\"logprobs\":{"
-			"\"content\":[{\"token\":\"He\"},{\"token\":\"y\"}],\"refusal\":"
-	                "null},"
-			"\"finish_reason\":\"stop\"}"));
-}
-END_TEST
-
-START_TEST(assemble_chat_tool_calls_are_joined_by_index)
-{
-	assembles(
-		DIALECT_OPENAI_CHAT,
-		CHUNK("{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null,"
-	              "\"tool_calls\":"
-	              "[{\"index\":0,\"id\":\"call_1\",\"type\":\"function\","
-	              "\"function\":{\"name\":"
-	              "\"get\",\"arguments\":\"\"}}]}}")
-			CHUNK("{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,"
-	                      "\"function\":"
-	                      "{\"arguments\":\"{\\\"a\\\"\"}}]}}")
-				CHUNK("{\"index\":0,\"delta\":{\"tool_calls\":[{"
-	                              "\"index\":1,\"id\":"
-	                              "\"call_2\",\"type\":\"function\",\"function\":{"
-	                              "\"name\":\"put\","
-	                              "\"arguments\":\"{}\"}},{\"index\":0,\"function\":{"
-	                              "\"arguments\":\":1}\"}}]}}")
-					CHUNK("{\"index\":0,\"delta\":{},\"finish_"
-	                                      "reason\":\"tool_calls\"}")
-						USAGE_CHUNK DONE,
-		COMPLETION("{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
-	                   "null,"
-	                   "\"tool_calls\":[{\"id\":\"call_1\",\"type\":\"function\","
-	                   "\"function\":{"
-	                   "\"name\":\"get\",\"arguments\":\"{\\\"a\\\":1}\"}},{\"id\":"
-	                   "\"call_2\","
-	                   "\"type\":\"function\",\"function\":{\"name\":\"put\","
-	                   "\"arguments\":\"{}\"}"
-	                   "}]},\"finish_reason\":\"tool_calls\"}"));
-}
-END_TEST
-
-START_TEST(assemble_chat_members_nobody_knows_are_kept)
-{
-	assembles(
-		DIALECT_OPENAI_CHAT,
-		"data: "
-	        "{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"system_"
-	        "fingerprint\":"
-		"null,\"obfuscation\":\"xyz\",\"choices\":[],\"prompt_filter_results\":["
-	        "1]}\n\n"
-		"data: "
-	        "{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"system_"
-	        "fingerprint\":"
-		"\"fp\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\","
-	        "\"content\":"
-		"\"a\"},\"content_filter_results\":{\"hate\":0}}]}\n\n"
-		"data: "
-	        "{\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"},"
-		"\"finish_reason\":\"stop\",\"stop_reason\":17}],\"timings\":{\"cache_"
-	        "n\":3}}\n\n",
-		"{\"id\":\"c1\",\"object\":\"chat.completion\",\"prompt_filter_results\":"
-	        "[1],"
-		"\"system_fingerprint\":\"fp\",\"timings\":{\"cache_n\":3},\"choices\":[{"
-	        "\"index\":0,"
-		"\"message\":{\"role\":\"assistant\",\"content\":\"ab\"},\"content_"
-	        "filter_results\":"
-		"{\"hate\":0},\"finish_reason\":\"stop\",\"stop_reason\":17}]}");
-}
-END_TEST
-
 START_TEST(assemble_a_job_that_streams_gets_its_events_without_our_usage_chunk)
 {
 	struct assemble_options options = { .dialect = DIALECT_OPENAI_CHAT,
@@ -518,10 +219,10 @@ START_TEST(assemble_a_job_that_streams_gets_its_events_without_our_usage_chunk)
 		"{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}")
 		USAGE_CHUNK DONE;
 	static const char shown[] = "data: "
-	                            "{\"id\":\"c1\",\"object\":\"chat.completion.chunk\","
-	                            "\"created\":7,\"model\":\"g\","
+				    "{\"id\":\"c1\",\"object\":\"chat.completion.chunk\","
+				    "\"created\":7,\"model\":\"g\","
 				    "\"choices\":[{\"index\":0,\"delta\":{\"content\":"
-	                            "\"a\"},\"finish_reason\":\"stop\"}]}\n\n" DONE;
+				    "\"a\"},\"finish_reason\":\"stop\"}]}\n\n" DONE;
 	struct run run;
 
 	play_with(&run, &options, stream, 5);
@@ -598,20 +299,10 @@ START_TEST(assemble_a_long_answer_takes_linear_time)
 }
 END_TEST
 
-SUITE_MAIN("assemble", assemble_text_arrives_piece_by_piece,
-           assemble_padding_inside_events_is_no_content,
-           assemble_tool_input_comes_as_pieces_of_json,
-           assemble_thinking_keeps_its_signature,
-           assemble_citations_and_server_tools_arrive_whole,
-           assemble_the_last_word_on_the_message_counts,
-           assemble_unknown_kinds_of_events_are_ignored_as_the_vendor_asks,
-           assemble_what_cannot_be_placed_keeps_the_events,
+SUITE_MAIN("assemble", assemble_what_cannot_be_placed_keeps_the_events,
            assemble_an_error_in_the_stream_is_handed_out,
            assemble_a_cut_stream_is_not_complete,
            assemble_says_when_the_prefix_is_readable,
-           assemble_chat_text_reasoning_and_log_probabilities,
-           assemble_chat_tool_calls_are_joined_by_index,
-           assemble_chat_members_nobody_knows_are_kept,
            assemble_a_job_that_streams_gets_its_events_without_our_usage_chunk,
            assemble_an_answer_that_is_no_stream_is_left_as_it_is, assemble_is_bounded,
            assemble_a_long_answer_takes_linear_time)
