@@ -1,0 +1,95 @@
+/* Entries as anybody could write them: flat fields, JSON, MessagePack.
+ *
+ *   byte 0: f, j or m      flat: name, newline, value, newline, …   else the field's
+ * bytes
+ *
+ * Each job is either read or refused with a sentence; what was read survives being slim.
+ */
+#include "common/codec/envelope.h"
+#include "tests/fuzz/fuzz.h"
+
+#define PAIRS_MAX 80
+
+static struct span
+line(struct span *rest)
+{
+	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
+	struct span part = { rest->data, at ? (size_t)(at - rest->data) : rest->len };
+	size_t used = MIN(part.len + 1, rest->len);
+
+	rest->data += used;
+	rest->len -= used;
+	return part;
+}
+
+static void
+check_slim(const struct envelope *envelope)
+{
+	struct buffer once = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	struct buffer twice = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	struct envelope_error error;
+	struct envelope copy;
+
+	envelope_write_slim(envelope, &once);
+	VERIFY(envelope_read_slim(buffer_span(&once), &copy, &error) == 0);
+	VERIFY(copy.kind == envelope->kind);
+	VERIFY(span_equals(copy.body, envelope->body));
+	VERIFY(span_equals(copy.betas, envelope->betas));
+	VERIFY(copy.deadline_ms == envelope->deadline_ms);
+	envelope_write_slim(&copy, &twice);
+	VERIFY(span_equals(buffer_span(&once), buffer_span(&twice)));
+	buffer_fini(&once);
+	buffer_fini(&twice);
+}
+
+static void
+read_all(const struct envelope_pair *pairs, size_t count)
+{
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+	int jobs, err;
+
+	envelope_init(&reader, NULL);
+	jobs = envelope_open(&reader, pairs, count, UINT64_C(1790000000000), &error);
+	VERIFY(jobs > 0 || (jobs == ERR_MALFORMED && error.text[0] != '\0'));
+	for (int i = 0; i < jobs; i++) {
+		err = envelope_next(&reader, &envelope, &error);
+		VERIFY(err == 0 || err == ERR_MALFORMED || err == ERR_UNSUPPORTED);
+		VERIFY(err == 0 || error.text[0] != '\0');
+		if (err == 0)
+			check_slim(&envelope);
+	}
+	if (jobs > 0)
+		VERIFY(envelope_next(&reader, &envelope, &error) == ERR_NOT_FOUND);
+	envelope_fini(&reader);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct envelope_pair pairs[PAIRS_MAX];
+	struct envelope_error error;
+	struct envelope envelope;
+	struct span rest;
+	size_t count = 0;
+
+	if (size == 0)
+		return 0;
+	rest = fuzz_span(data + 1, size - 1);
+	(void)!envelope_read_slim(rest, &envelope, &error);
+	if (data[0] == 'j' || data[0] == 'm') {
+		pairs[0] =
+			(struct envelope_pair){ data[0] == 'j' ? SPAN("json") : SPAN("m"),
+			                        rest };
+		pairs[1] = (struct envelope_pair){ SPAN("upstream"), SPAN("claude") };
+		read_all(pairs, 2);
+		return 0;
+	}
+	while (rest.len > 0 && count < PAIRS_MAX) {
+		pairs[count].name = line(&rest);
+		pairs[count++].value = line(&rest);
+	}
+	read_all(pairs, count);
+	return 0;
+}
