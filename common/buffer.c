@@ -221,6 +221,10 @@ append_special(struct buffer *buffer, struct span bytes)
 {
 	unsigned char byte = (unsigned char)bytes.data[0];
 
+	if (byte == '\n') { /* event streams are full of them */
+		(void)buffer_append_text(buffer, "\\n");
+		return 1;
+	}
 	if (byte < 0x20) {
 		(void)buffer_append_format(buffer, "\\u%04x", byte);
 		return 1;
