@@ -29,7 +29,8 @@ struct http {
 	struct http_exchange *first;
 	CURL *kept[HANDLES_KEPT_MAX]; /* easy handles for reuse */
 	uint32_t kept_count;
-	bool in_curl; /* inside one of curl's callbacks */
+	const char *authorities; /* $SSL_CERT_FILE; NULL: the system's */
+	bool in_curl;            /* inside one of curl's callbacks */
 	uint32_t closing;
 	void (*closed_fn)(void *data);
 	void *closed_data;
@@ -240,6 +241,7 @@ http_create(uv_loop_t *loop, const struct http_options *options, struct http **r
 		return ERR_MEMORY;
 	http->loop = loop;
 	http->options = *options;
+	http->authorities = getenv("SSL_CERT_FILE");
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
 		free(http);
 		return ERR_IO;
@@ -290,6 +292,8 @@ set_options(struct http_exchange *exchange, const struct http_request *request)
 	/* Over TLS the handshake tells whether streams can share the connection, and it
 	 * is worth the wait.  In the clear only the end of the first answer would. */
 	(void)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, is_tls(request->url) ? 1L : 0L);
+	if (http->authorities)
+		(void)curl_easy_setopt(easy, CURLOPT_CAINFO, http->authorities);
 	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
 	(void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,

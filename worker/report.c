@@ -226,6 +226,10 @@ report_explain(struct report *report, const char *reason, struct span text)
 	       ((unsigned char)text.data[len] & 0xc0) == 0x80)
 		len--;
 	(void)snprintf(report->reason, sizeof report->reason, "%s", reason);
+	for (char *at = report->reason; *at; at++) {
+		if (!text_is_name((struct span){ at, 1 }))
+			*at = '_'; /* one word, whatever the provider calls it */
+	}
 	if (len > 0)
 		memcpy(report->text, text.data, len);
 	report->text[len] = '\0';

@@ -105,7 +105,9 @@ put_together(const struct run *run, struct request *request, const struct part_o
 		.px_count = run->load->segments_count,
 		.own = own,
 		.want = run->marks,
-		.markers_never = run->envelope.markers == ENVELOPE_MARKERS_NEVER,
+		.markers_never =
+			run->envelope.markers == ENVELOPE_MARKERS_NEVER ||
+			request->upstream->config->markers == CONFIG_SWITCH_NEVER,
 		.cache_key = { key, key_len },
 	};
 	size_t size = own ? own->own.len + own->tail.len : 0;

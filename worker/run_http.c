@@ -123,6 +123,33 @@ usage_of(const struct work *work)
 	return usage;
 }
 
+/* Where entries are made at markers only, the figures of a request that could not carry
+ * the node's marker prove nothing: neither that it is cached nor that it is not. */
+static bool
+is_evidence(const struct work *work)
+{
+	const struct run *run = work->run;
+	unsigned count = run->load->segments_count;
+
+	if (work->request.traits.markers == MARKER_NONE || count == 0)
+		return true;
+	if (run->role != PROTOCOL_LEAD && run->role != PROTOCOL_CANARY)
+		return true;
+	return work->request.report.plan.wire & 1u << (count - 1);
+}
+
+static struct protocol_usage
+told_usage_of(const struct work *work)
+{
+	struct protocol_usage usage = usage_of(work);
+
+	if (!is_evidence(work)) {
+		usage.read = PROTOCOL_UNKNOWN;
+		usage.written = PROTOCOL_UNKNOWN;
+	}
+	return usage;
+}
+
 static bool
 is_good(const struct work *work)
 {
@@ -182,7 +209,7 @@ on_body(struct span bytes, void *data)
 	if (err == ERR_MEMORY)
 		return false;
 	if (!work->has_begun && assemble_began(work->assemble)) {
-		struct protocol_usage usage = usage_of(work);
+		struct protocol_usage usage = told_usage_of(work);
 
 		work->has_begun = true;
 		run_began(run, &usage);
@@ -243,8 +270,11 @@ finish_done(struct work *work, const struct assemble_result *result)
 	struct report_facts facts;
 
 	run->outcome.usage = usage_of(work);
-	if (!work->has_begun)
-		run_began(run, &run->outcome.usage);
+	if (!work->has_begun) {
+		struct protocol_usage usage = told_usage_of(work);
+
+		run_began(run, &usage);
+	}
 	if (run_is_ticket(run)) {
 		free_work(run);
 		run_end(run, AGENT_DONE);
@@ -259,6 +289,7 @@ finish_done(struct work *work, const struct assemble_result *result)
 		     0);
 		return;
 	}
+	run->outcome.usage = told_usage_of(work);
 	free_work(run);
 	run_end(run, AGENT_DONE);
 }

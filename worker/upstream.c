@@ -289,16 +289,15 @@ upstream_traits(const struct upstream_list *list, const struct upstream *upstrea
 
 	if (config->stream == CONFIG_SWITCH_NEVER)
 		traits.stream = false;
-	if (upstream->dialect == DIALECT_OPENAI_CHAT) {
-		traits.markers = MARKER_NONE;
-		if (model->breakpoint && config->markers == CONFIG_SWITCH_AUTO) {
-			traits.markers = MARKER_BREAKPOINT;
-			traits.cache_mode = true;
-		}
+	/* Where markers are off nothing is known of the server behind the URL; its jobs
+	 * get no field that it may not know.  Other dialects keep their style, so that
+	 * markers of the job's own are seen for what they are. */
+	if (upstream->dialect == DIALECT_OPENAI_CHAT &&
+	    config->markers == CONFIG_SWITCH_AUTO) {
 		traits.cache_key = model->cache_key;
+		traits.cache_mode = model->breakpoint;
+		traits.markers = model->breakpoint ? MARKER_BREAKPOINT : MARKER_NONE;
 	}
-	if (config->markers == CONFIG_SWITCH_NEVER)
-		traits.markers = MARKER_NONE;
 	if (config->ttl_ms > 300000 && upstream->dialect == DIALECT_ANTHROPIC)
 		traits.ttl = TTL_1H;
 	traits.tokens_min = (uint32_t)MIN(model->minimum_tokens, UINT32_MAX);

@@ -200,6 +200,19 @@ def test_a_first_event_is_reported_before_the_end_where_it_was_asked_for(store, 
     assert wait_result(store, id)["state"] == "done"
 
 
+@pytest.mark.parametrize("head, told", [("", ["30", "0", "7"]),
+                                        ("markers never\n", ["-", "-", "7"])])
+def test_a_leader_without_the_node_s_marker_proves_nothing(store, provider, start, head,
+                                                           told):
+    start()
+    jobs, (id,) = split_jobs(store, 1, head=head)
+    store.grant(jobs.lane, gate=1, credits=1, role=1, window=1, until=NEVER)
+    result = wait_result(store, id)
+    assert result["usage"]["read"] == 30  # what the producer is told is what it was
+    assert store.events("done")[0].split(" ")[7:10] == told
+    assert (b"cache_control" in provider.requests[0].body) == (head == "")
+
+
 def test_jobs_run_side_by_side(store, provider, start):
     held = [(threading.Event(), threading.Event()) for _ in range(20)]
     provider.answers = [sse_held(*pair) for pair in held]

@@ -266,11 +266,11 @@ MARKED = ('{"model":"m","system":[{"type":"text","text":"Be brief.",'
           '"cache_control":{"type":"ephemeral"}}]')
 
 
-def split_jobs(store, count, marks=2):
+def split_jobs(store, count, marks=2, head=""):
     """Jobs whose bodies are stored in parts; answers their family and ids."""
     jobs = Family(7, budget="prov:default", px=[node(6), node(7)])
     own, tail = ',"messages":[{"role":"user","content":"Why?"}]', ',"max_tokens":9}'
-    slim = f"slim1 own\nupstream prov\n\nown1 A --- 0 - ------ 0 {len(own)}\n{own}{tail}"
+    slim = f"slim1 own\nupstream prov\n{head}\nown1 A --- 0 - ------ 0 {len(own)}\n{own}{tail}"
     ids = [store.add(upstream="prov", body="x") for _ in range(count)]
     answer = store.admit(ids[-1], families=[jobs], slims=[(id, slim) for id in ids],
                          segments=[(node(6), TOOLS), (node(7), SYSTEM)],
