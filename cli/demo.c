@@ -21,8 +21,8 @@
 struct args {
 	struct cli cli;
 	uint64_t jobs, slots, prefix_tokens, families, max_tokens, otpm, seed;
-	uint64_t lag_ms, job_ms;
-	const char *dialect;
+	uint64_t lag_ms, job_ms, bursts;
+	const char *dialect, *only;
 	bool stream, keep;
 };
 
@@ -47,6 +47,11 @@ static const struct option_spec specs[] = {
 	  "output tokens each job reserves", .min = 1, .max = 1000000 },
 	{ "otpm", OPTION_UNSIGNED, offsetof(struct args, otpm), "0", "N",
 	  "the provider's limit of output tokens a minute; 0: none", .max = 1000000000 },
+	{ "bursts", OPTION_UNSIGNED, offsetof(struct args, bursts), "1", "N",
+	  "bursts in a row, each with new prefixes; what the first teach helps the last",
+	  .min = 1, .max = DEMO_BURSTS_MAX },
+	{ "only", OPTION_TEXT, offsetof(struct args, only), "", "ARM",
+	  "run one arm only: naive or warmq" },
 	{ "seed", OPTION_UNSIGNED, offsetof(struct args, seed), "1", "N",
 	  "of texts and latencies" },
 	{ "keep", OPTION_FLAG, offsetof(struct args, keep), NULL, NULL,
@@ -59,6 +64,7 @@ struct arm_run {
 	const struct demo_options *options;
 	struct fleet fleet;
 	struct store *store;
+	uint64_t burst; /* which of them; each has families of its own */
 	uint64_t started_ms;
 	uint64_t *held_ms; /* of each finished job */
 	size_t held_count;
@@ -114,7 +120,7 @@ enqueue(struct arm_run *run)
 
 	run->started_ms = cli_now_ms();
 	for (uint64_t family = 0; family < burst->families; family++) {
-		burst_prefix(burst, family, &prefix);
+		burst_prefix(burst, run->burst * burst->families + family, &prefix);
 		for (uint64_t i = family; i < burst->jobs && code == CLI_OK;
 		     i += burst->families) {
 			burst_body(burst, i, buffer_span(&prefix), &body);
@@ -235,6 +241,7 @@ close_books(struct arm_run *run)
 	run->arm.read = stat_of(stats, "tokens_read");
 	run->arm.uncached = stat_of(stats, "tokens_uncached");
 	run->arm.peak_in_flight = stat_of(stats, "peak_concurrency");
+	run->arm.peak_writers = stat_of(stats, "peak_writers");
 	json_decref(stats);
 	qsort(run->held_ms, run->held_count, sizeof *run->held_ms, compare_ms);
 	if (run->held_count > 0) {
@@ -245,28 +252,48 @@ close_books(struct arm_run *run)
 }
 
 static int
-measure(struct arm_run *run, bool hold, const char *label)
+measure(struct arm_run *run, const char *label)
+{
+	int code = enqueue(run);
+
+	if (code == CLI_OK)
+		code = collect_results(run, label);
+	if (code == CLI_OK)
+		code = close_books(run);
+	return code;
+}
+
+/* One burst after the other, each with books of its own; the fleet keeps what it has
+ * learned.  Leaves the last arm in `run`. */
+static int
+measure_bursts(struct arm_run *run, bool hold, struct demo_bursts *ret_bursts)
 {
 	struct cli cli = { .redis = run->fleet.redis_url, .name_space = "warmq" };
+	uint64_t count = hold ? run->args->bursts : 1; /* naive learns nothing */
 	int code = store_open(&cli, &run->store);
 
 	if (code != CLI_OK)
 		return code;
 	if (!hold)
 		code = switch_holding_off(run->store);
-	if (code == CLI_OK)
-		code = enqueue(run);
-	if (code == CLI_OK)
-		code = collect_results(run, label);
-	if (code == CLI_OK)
-		code = close_books(run);
+	for (uint64_t i = 0; i < count && code == CLI_OK; i++) {
+		run->burst = i;
+		run->arm = (struct demo_arm){ 0 };
+		run->held_count = 0;
+		if (i > 0)
+			code = fleet_provider_reset(&run->fleet);
+		if (code == CLI_OK)
+			code = measure(run, hold ? "with WarmQ " : "all at once");
+		if (code == CLI_OK)
+			ret_bursts->arms[ret_bursts->count++] = run->arm;
+	}
 	store_close(run->store);
 	return code;
 }
 
 static int
 run_arm(const struct args *args, const struct demo_options *options, bool hold,
-        struct demo_arm *ret_arm)
+        struct demo_bursts *ret_bursts)
 {
 	struct arm_run run = { .args = args, .options = options };
 	json_t *knobs = make_knobs(options);
@@ -285,14 +312,12 @@ run_arm(const struct args *args, const struct demo_options *options, bool hold,
 	if (code == CLI_OK) {
 		run.held_ms = calloc(options->burst.jobs, sizeof *run.held_ms);
 		VERIFY(run.held_ms);
-		code = measure(&run, hold, hold ? "with WarmQ " : "all at once");
+		code = measure_bursts(&run, hold, ret_bursts);
 		run.fleet.keep = run.fleet.keep || code == CLI_FAILED;
 		fleet_stop(&run.fleet);
 		free(run.held_ms);
 	}
 	json_decref(knobs);
-	if (code == CLI_OK)
-		*ret_arm = run.arm;
 	return code;
 }
 
@@ -314,15 +339,20 @@ run(struct cli *cli)
 		.job_ms = args->job_ms,
 		.output_limit = args->otpm,
 	};
-	struct demo_arm naive = { 0 }, held = { 0 };
-	int code;
+	struct demo_bursts naive = { 0 }, held = { 0 };
+	bool only_naive = strcmp(args->only, "naive") == 0;
+	bool only_held = strcmp(args->only, "warmq") == 0;
+	int code = CLI_OK;
 
 	if (strcmp(args->dialect, "openai-chat") == 0)
 		options.burst.model = "gpt-5.6";
 	else if (strcmp(args->dialect, "anthropic") != 0)
 		return cli_fail(CLI_USAGE, "--dialect takes anthropic or openai-chat.");
-	code = run_arm(args, &options, false, &naive);
-	if (code == CLI_OK)
+	if (args->only[0] && !only_naive && !only_held)
+		return cli_fail(CLI_USAGE, "--only takes naive or warmq.");
+	if (!only_held)
+		code = run_arm(args, &options, false, &naive);
+	if (code == CLI_OK && !only_naive)
 		code = run_arm(args, &options, true, &held);
 	if (code != CLI_OK)
 		return code;
@@ -330,7 +360,7 @@ run(struct cli *cli)
 		cli_print_json(demo_json(&options, &naive, &held));
 	else
 		demo_print(&options, &naive, &held);
-	return held.failed + naive.failed == 0 ? CLI_OK : CLI_FAILED;
+	return demo_failed(&held) + demo_failed(&naive) == 0 ? CLI_OK : CLI_FAILED;
 }
 
 static const char details[] =

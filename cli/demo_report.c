@@ -38,52 +38,111 @@ demo_price_dollars(const struct demo_arm *arm)
 	return weigh(arm) * DOLLARS_PER_MILLION / 100000;
 }
 
-static void
-print_count(const char *what, uint64_t naive, uint64_t held)
-{
-	char left[32], right[32];
+#define TEXT_SIZE 32
 
-	printf("  %-34s %14s %14s\n", what, cli_grouped(naive, left),
-	       cli_grouped(held, right));
+/* The last burst of an arm; NULL if it was not run. */
+static const struct demo_arm *
+last(const struct demo_bursts *bursts)
+{
+	return bursts->count > 0 ? &bursts->arms[bursts->count - 1] : NULL;
+}
+
+uint64_t
+demo_failed(const struct demo_bursts *bursts)
+{
+	uint64_t failed = 0;
+
+	for (size_t i = 0; i < bursts->count; i++)
+		failed += bursts->arms[i].failed;
+	return failed;
+}
+
+struct table {
+	const struct demo_options *options;
+	const struct demo_arm *arms[2]; /* NULL: not run */
+};
+
+/* A row of the table: what `text` makes of each arm. */
+static void
+print_row(const struct table *table, const char *what,
+          void (*text)(const struct table *table, const struct demo_arm *arm,
+                       char ret_text[TEXT_SIZE]))
+{
+	char cells[2][TEXT_SIZE] = { "-", "-" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+		if (table->arms[i])
+			text(table, table->arms[i], cells[i]);
+	printf("  %-34s %14s %14s\n", what, cells[0], cells[1]);
 }
 
 static void
-print_time(const char *what, uint64_t naive_ms, uint64_t held_ms)
+print_done(const struct table *table, const struct demo_arm *arm, char *text)
 {
-	char left[32], right[32];
-
-	printf("  %-34s %14s %14s\n", what, cli_duration(naive_ms, left),
-	       cli_duration(held_ms, right));
+	(void)table;
+	cli_grouped(arm->done, text);
 }
 
 static void
-print_price(const struct demo_options *options, const struct demo_arm *naive,
-            const struct demo_arm *held)
+print_writes(const struct table *table, const struct demo_arm *arm, char *text)
 {
-	uint64_t left = demo_price_prefixes(options, naive) / 100000;
-	uint64_t right = demo_price_prefixes(options, held) / 100000;
-	char text[2][32];
+	(void)table;
+	cli_grouped(arm->writes, text);
+}
 
-	snprintf(text[0], 32, "%llu.%llu", (unsigned long long)left / 10,
-	         (unsigned long long)left % 10);
-	snprintf(text[1], 32, "%llu.%llu", (unsigned long long)right / 10,
-	         (unsigned long long)right % 10);
-	printf("  %-34s %14s %14s\n", "price, in whole prefixes", text[0], text[1]);
-	left = demo_price_dollars(naive);
-	right = demo_price_dollars(held);
-	snprintf(text[0], 32, "$%llu.%02llu", (unsigned long long)left / 10000,
-	         (unsigned long long)left % 10000 / 100);
-	snprintf(text[1], 32, "$%llu.%02llu", (unsigned long long)right / 10000,
-	         (unsigned long long)right % 10000 / 100);
-	printf("  %-34s %14s %14s\n", "price, at $3 a million input tokens", text[0],
-	       text[1]);
+static void
+print_written(const struct table *table, const struct demo_arm *arm, char *text)
+{
+	(void)table;
+	cli_grouped(arm->written, text);
+}
+
+static void
+print_read(const struct table *table, const struct demo_arm *arm, char *text)
+{
+	(void)table;
+	cli_grouped(arm->read, text);
+}
+
+static void
+print_prefixes(const struct table *table, const struct demo_arm *arm, char *text)
+{
+	uint64_t tenths = demo_price_prefixes(table->options, arm) / 100000;
+
+	snprintf(text, TEXT_SIZE, "%llu.%llu", (unsigned long long)tenths / 10,
+	         (unsigned long long)tenths % 10);
+}
+
+static void
+print_dollars(const struct table *table, const struct demo_arm *arm, char *text)
+{
+	uint64_t price = demo_price_dollars(arm);
+
+	(void)table;
+	snprintf(text, TEXT_SIZE, "$%llu.%02llu", (unsigned long long)price / 10000,
+	         (unsigned long long)price % 10000 / 100);
+}
+
+static void
+print_makespan(const struct table *table, const struct demo_arm *arm, char *text)
+{
+	(void)table;
+	cli_duration(arm->makespan_ms, text);
+}
+
+static void
+print_held(const struct table *table, const struct demo_arm *arm, char *text)
+{
+	(void)table;
+	cli_duration(arm->held_ms_max, text);
 }
 
 void
-demo_print(const struct demo_options *options, const struct demo_arm *naive,
-           const struct demo_arm *held)
+demo_print(const struct demo_options *options, const struct demo_bursts *naive,
+           const struct demo_bursts *held)
 {
 	const struct burst *burst = &options->burst;
+	const struct table table = { options, { last(naive), last(held) } };
 	char jobs[32], tokens[32], job[32], bound[32];
 
 	printf("\n%s jobs, %llu prefix%s of %s tokens, %s a job, %llu slots\n\n",
@@ -92,14 +151,14 @@ demo_print(const struct demo_options *options, const struct demo_arm *naive,
 	       cli_grouped(burst->prefix_tokens, tokens),
 	       cli_duration(options->job_ms, job), (unsigned long long)options->slots);
 	printf("  %-34s %14s %14s\n", "", "all at once", "with WarmQ");
-	print_count("jobs done", naive->done, held->done);
-	print_count("requests that wrote a prefix", naive->writes, held->writes);
-	print_count("tokens written", naive->written, held->written);
-	print_count("tokens read", naive->read, held->read);
-	print_price(options, naive, held);
-	print_time("time until all were done", naive->makespan_ms, held->makespan_ms);
-	print_time("longest wait before a request left", naive->held_ms_max,
-	           held->held_ms_max);
+	print_row(&table, "jobs done", print_done);
+	print_row(&table, "requests that wrote a prefix", print_writes);
+	print_row(&table, "tokens written", print_written);
+	print_row(&table, "tokens read", print_read);
+	print_row(&table, "price, in whole prefixes", print_prefixes);
+	print_row(&table, "price, at $3 a million input tokens", print_dollars);
+	print_row(&table, "time until all were done", print_makespan);
+	print_row(&table, "longest wait before a request left", print_held);
 	printf("  %-34s %14s %14s\n\n", "lower bound (one writer first)", "",
 	       cli_duration(demo_lower_bound_ms(options), bound));
 }
@@ -107,24 +166,40 @@ demo_print(const struct demo_options *options, const struct demo_arm *naive,
 static json_t *
 arm_json(const struct demo_arm *arm)
 {
-	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "writes",
+	if (!arm)
+		return json_null();
+	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "writes",
 	                 (json_int_t)arm->writes, "duplicate_writes",
 	                 (json_int_t)arm->duplicate_writes, "written",
 	                 (json_int_t)arm->written, "read", (json_int_t)arm->read,
 	                 "uncached", (json_int_t)arm->uncached, "makespan_ms",
 	                 (json_int_t)arm->makespan_ms, "peak_in_flight",
-	                 (json_int_t)arm->peak_in_flight, "held_ms_p50",
+	                 (json_int_t)arm->peak_in_flight, "peak_writers",
+	                 (json_int_t)arm->peak_writers, "held_ms_p50",
 	                 (json_int_t)arm->held_ms_p50, "held_ms_max",
 	                 (json_int_t)arm->held_ms_max);
 }
 
-json_t *
-demo_json(const struct demo_options *options, const struct demo_arm *naive,
-          const struct demo_arm *held)
+static json_t *
+bursts_json(const struct demo_bursts *bursts)
 {
-	return json_pack("{s:I,s:I,s:I,s:o,s:o,s:I}", "jobs",
-	                 (json_int_t)options->burst.jobs, "done", (json_int_t)held->done,
-	                 "failed", (json_int_t)held->failed, "naive", arm_json(naive),
-	                 "warmq", arm_json(held), "lower_bound_ms",
-	                 (json_int_t)demo_lower_bound_ms(options));
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < bursts->count; i++)
+		json_array_append_new(list, arm_json(&bursts->arms[i]));
+	return list;
+}
+
+json_t *
+demo_json(const struct demo_options *options, const struct demo_bursts *naive,
+          const struct demo_bursts *held)
+{
+	const struct demo_arm *arms[] = { last(naive), last(held) };
+	const struct demo_arm *said = arms[1] ? arms[1] : arms[0];
+
+	return json_pack("{s:I,s:I,s:I,s:o,s:o,s:o,s:I}", "jobs",
+	                 (json_int_t)options->burst.jobs, "done", (json_int_t)said->done,
+	                 "failed", (json_int_t)said->failed, "naive", arm_json(arms[0]),
+	                 "warmq", arm_json(arms[1]), "bursts", bursts_json(held),
+	                 "lower_bound_ms", (json_int_t)demo_lower_bound_ms(options));
 }

@@ -344,3 +344,19 @@ fleet_provider_stats(const struct fleet *fleet)
 		(void)cli_fail(CLI_UNREACHABLE, "The provider does not answer %s.", url);
 	return stats;
 }
+
+int
+fleet_provider_reset(const struct fleet *fleet)
+{
+	char url[PATH_SIZE];
+	json_t *nothing = json_object(), *answer = NULL;
+	int err;
+
+	snprintf(url, sizeof url, "%s/reset", fleet->upstream_url);
+	err = http_json(url, nothing, &answer);
+	json_decref(nothing);
+	json_decref(answer);
+	if (err < 0)
+		return cli_fail(CLI_UNREACHABLE, "The provider does not answer %s.", url);
+	return CLI_OK;
+}

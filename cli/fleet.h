@@ -52,4 +52,7 @@ bool fleet_is_running(struct fleet *fleet);
 /* The simulated provider's books: GET /stats.  NULL with a message if it is silent. */
 json_t *fleet_provider_stats(const struct fleet *fleet);
 
+/* Begins new books, with an empty cache: POST /reset. */
+MUST_USE int fleet_provider_reset(const struct fleet *fleet);
+
 #endif
