@@ -14,6 +14,7 @@
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_state.h"
+#include "scheduler/ruler_undecided.h"
 
 #include <stdlib.h>
 
@@ -73,6 +74,7 @@ open_parts(struct ruler *ruler)
 	ruler->sessions = calloc(RULER_SESSIONS_MAX, sizeof(*ruler->sessions));
 	buffer_init(&ruler->text, SIZE_MAX / 2);
 	buffer_init(&ruler->status, STATUS_SIZE_MAX);
+	buffer_init(&ruler->undecided.payload, SIZE_MAX / 2);
 	if (!ruler->core_memory || !ruler->queue || !ruler->pending || !ruler->sessions)
 		return ERR_MEMORY;
 	if (ruler_known_open(&ruler->known, config) < 0 ||
@@ -119,6 +121,7 @@ ruler_destroy(struct ruler *ruler)
 	ruler_known_close(&ruler->known);
 	buffer_fini(&ruler->text);
 	buffer_fini(&ruler->status);
+	buffer_fini(&ruler->undecided.payload);
 	free(ruler->sessions);
 	free(ruler->pending);
 	free(ruler->queue);
@@ -226,6 +229,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_SEGMENT] = { ruler_intern_on_segment, false, false },
 	[RULER_CALL_PREFIX] = { ruler_prefix_on_answer, false, true },
 	[RULER_CALL_ADMIT] = { ruler_admit_on_answer, true, true },
+	[RULER_CALL_UNDECIDED] = { ruler_undecided_on_payload, false, true },
 	[RULER_CALL_TRY] = { ruler_admit_on_try, false, true },
 	[RULER_CALL_EVENTS] = { ruler_events_on_read, false, false },
 	[RULER_CALL_GRANT] = { ruler_grant_on_answer, true, false },

@@ -8,6 +8,7 @@
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_place.h"
 #include "scheduler/ruler_rule.h"
+#include "scheduler/ruler_undecided.h"
 
 #define PARSE_BYTES  (1u << 20) /* of one batch: a few ms */
 #define ISOLATED_MAX 500        /* entries that go one by one after a death */
@@ -48,6 +49,7 @@ ruler_admit_clear(struct ruler *ruler)
 	admit->waits = false;
 	admit->noted = false;
 	admit->stored = (struct ruler_cursor){ "0-0", 0 };
+	ruler_undecided_clear(ruler);
 }
 
 static void
@@ -306,7 +308,10 @@ ruler_admit_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	struct ruler_admit *admit = &ruler->admit;
 	const struct ruler_page *page;
 
-	if (!may_build(ruler) || !ruler_fits(out, RULER_ARGS, RULER_BYTES))
+	if (!ruler_fits(out, RULER_ARGS, RULER_BYTES))
+		return;
+	ruler_undecided_step(ruler, now_ms, out);
+	if (!may_build(ruler))
 		return;
 	page = ruler_inbox_page(ruler);
 	if (admit->isolates && !admit->noted) {
@@ -328,7 +333,8 @@ ruler_admit_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 uint64_t
 ruler_admit_deadline(const struct ruler *ruler, uint64_t now_ms)
 {
-	return may_build(ruler) ? now_ms : RULER_DEADLINE_NONE;
+	return may_build(ruler) || ruler_undecided_is_due(ruler) ? now_ms
+	                                                         : RULER_DEADLINE_NONE;
 }
 
 /* ---- answers --------------------------------------------------------------------- */
@@ -368,8 +374,8 @@ again(struct ruler *ruler)
 	go_to(admit, admit->entry_from, admit->job_from);
 }
 
-static void
-add_needed(struct ruler *ruler, const struct reply *reply)
+void
+ruler_admit_need(struct ruler *ruler, const struct reply *reply)
 {
 	for (size_t i = 1; i < reply->count; i++) {
 		struct id128 id;
@@ -413,6 +419,10 @@ ruler_admit_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	VERIFY(index == admit->serial);
 	VERIFY(admit->sent);
 	admit->sent = false;
+	if (ruler->undecided.sent) {
+		ruler_undecided_on_admit(ruler, now_ms, reply);
+		return;
+	}
 	switch (protocol_answer_word(reply)) {
 	case PROTOCOL_OK:
 		accept(ruler);
@@ -422,7 +432,7 @@ ruler_admit_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 			ruler_rule_rebuild(ruler, now_ms);
 			return;
 		}
-		add_needed(ruler, reply);
+		ruler_admit_need(ruler, reply);
 		again(ruler);
 		return;
 	case PROTOCOL_CURSOR: /* another life of Redis, or another ruler before us */

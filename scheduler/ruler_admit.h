@@ -31,6 +31,9 @@ uint64_t ruler_admit_deadline(const struct ruler *ruler, uint64_t now_ms);
 /* Remembers the take-over in meta; once after each. */
 void ruler_admit_announce(struct ruler *ruler, struct call_list *out);
 
+/* NEED: what Redis does not have is not stored. */
+void ruler_admit_need(struct ruler *ruler, const struct reply *reply);
+
 void ruler_admit_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                            const struct reply *reply);
 void ruler_admit_on_try(struct ruler *ruler, uint64_t now_ms, uint32_t index,

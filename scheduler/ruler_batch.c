@@ -13,14 +13,14 @@ static const char group_letters[RULER_GROUP_COUNT] = {
 	[RULER_GROUP_SEGMENTS] = 'X',  [RULER_GROUP_SLIMS] = 'S',
 	[RULER_GROUP_LATER] = 'L',     [RULER_GROUP_DEAD] = 'D',
 	[RULER_GROUP_DEADLINES] = 'T', [RULER_GROUP_GONE] = 'G',
-	[RULER_GROUP_PREFIXES] = 'P',
+	[RULER_GROUP_PREFIXES] = 'P',  [RULER_GROUP_DECIDED] = 'U',
 };
 
 static const uint32_t group_words[RULER_GROUP_COUNT] = {
 	/* of one item */
 	[RULER_GROUP_SEGMENTS] = 2, [RULER_GROUP_SLIMS] = 2,     [RULER_GROUP_LATER] = 5,
 	[RULER_GROUP_DEAD] = 7,     [RULER_GROUP_DEADLINES] = 2, [RULER_GROUP_GONE] = 1,
-	[RULER_GROUP_PREFIXES] = 2,
+	[RULER_GROUP_PREFIXES] = 2, [RULER_GROUP_DECIDED] = 1,
 };
 
 int
@@ -364,6 +364,8 @@ ruler_batch_send(struct ruler *ruler, struct call_list *out)
 	write_group(admit, RULER_GROUP_DEADLINES, out);
 	write_group(admit, RULER_GROUP_GONE, out);
 	write_group(admit, RULER_GROUP_PREFIXES, out);
+	if (admit->groups[RULER_GROUP_DECIDED].items > 0)
+		write_group(admit, RULER_GROUP_DECIDED, out);
 }
 
 /* ---- the core -------------------------------------------------------------------- */

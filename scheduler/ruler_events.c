@@ -6,6 +6,7 @@
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_session.h"
+#include "scheduler/ruler_undecided.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
 #define ANSWERS_RESERVE 1600 /* room for the outcomes of all calls under way */
@@ -274,6 +275,9 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		return;
 	case PROTOCOL_EVENT_DEAD:
 		count_dead(ruler, line);
+		return;
+	case PROTOCOL_EVENT_UNDECIDED:
+		ruler_undecided_add(ruler, line->name);
 		return;
 	case PROTOCOL_EVENT_HOLD:
 		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);

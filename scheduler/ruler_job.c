@@ -31,6 +31,7 @@ open_entry(struct ruler_job_reader *reader)
 	int count = envelope_open(&reader->envelopes, reader->pairs, reader->pairs_count,
 	                          reader->entry_ms, &reader->fault);
 
+	reader->adopted = false;
 	reader->is_open = count > 0;
 	reader->count = count > 0 ? (uint32_t)count : 1;
 	reader->index = 0;
@@ -163,6 +164,24 @@ ruler_job_read(struct ruler_job_reader *reader, uint32_t index, struct ruler_job
 		read_envelope(reader, &job);
 	reader->index = index + 1;
 	reader->last = job;
+	*ret_job = job;
+}
+
+void
+ruler_job_adopt(struct ruler_job_reader *reader, struct span payload,
+                struct ruler_job *ret_job)
+{
+	struct ruler_job job = { .reply = SPAN(""), .raw = payload };
+
+	reader->adopted = true;
+	reader->is_open = false;
+	reader->count = 1;
+	reader->pairs_count = 0;
+	reader->fault = (struct envelope_error){ .text = "its payload cannot be read" };
+	if (envelope_read_slim(payload, &reader->envelope, &reader->fault) < 0)
+		make_faulty(reader, &job);
+	else
+		read_envelope(reader, &job);
 	*ret_job = job;
 }
 
@@ -354,7 +373,7 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 	job->pool = find_pool(config, job->route, envelope->upstream);
 	job->opaque = chain->opaque != CHAIN_SPLITTABLE;
 	job->split = chain->split;
-	job->slim = reader->count > 1 || chain->own.len > 0;
+	job->slim = reader->adopted || reader->count > 1 || chain->own.len > 0;
 	job->streams = upstream->traits.stream;
 	job->tail_marked = has_tail_marker(reader);
 	if (chain->count > 0)
@@ -363,6 +382,7 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 	job->output_tokens = chain->max_tokens < 0 ? RULER_JOB_OUTPUT_GUESS
 	                                           : clamp_tokens(chain->max_tokens);
 	copy_lineage(reader, markable_nodes(reader, job), job);
+	job->identified = true;
 }
 
 struct span
@@ -388,7 +408,7 @@ ruler_job_payload(const struct ruler_job_reader *reader, const struct ruler_job 
 {
 	struct envelope envelope = reader->envelope;
 
-	if (job->kind == RULER_JOB_RUN && reader->chain.own.len > 0) {
+	if (job->identified && reader->chain.own.len > 0) {
 		envelope.body = reader->chain.own;
 		envelope.body_kind = ENVELOPE_OWN;
 	}

@@ -44,6 +44,8 @@ struct ruler_job {
 	bool now;             /* not held by the gate */
 	uint64_t hold_max_ms; /* the job's or its upstream's, whichever is shorter */
 
+	struct span raw; /* of an adopted job: what is stored of it */
+	bool identified; /* everything below is known */
 	struct id128 family;
 	struct lineage
 		lineage; /* root first; flags SHARED (declared), MARKED, MARKABLE */
@@ -71,6 +73,7 @@ struct ruler_job_reader {
 	size_t pairs_count;
 	uint64_t entry_ms;
 	struct ruler_job last; /* job `index` - 1, as it was read */
+	bool adopted;          /* the job's payload is slim already */
 };
 
 void ruler_job_init(struct ruler_job_reader *reader, const struct ruler_config *config);
@@ -86,6 +89,10 @@ uint32_t ruler_job_open(struct ruler_job_reader *reader,
  * dead job. */
 void ruler_job_read(struct ruler_job_reader *reader, uint32_t index,
                     struct ruler_job *ret_job);
+
+/* Goes on with one job whose envelope stands in a slim payload: an undecided one. */
+void ruler_job_adopt(struct ruler_job_reader *reader, struct span payload,
+                     struct ruler_job *ret_job);
 
 /* Goes on with a job of kind RUN: `prefix` is the content it named, or empty.  The job
  * may turn out dead. */

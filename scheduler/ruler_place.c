@@ -9,6 +9,8 @@
 
 #define DEAD_RESULT_MS 86400000 /* how long the result of a dead job is kept */
 #define DELAY_MS_MIN   20       /* a job due so soon goes straight into its list */
+#define PREFIX_MS      10000 /* so long a job waits for its named prefix: DATAPATH 19 */
+#define LOOK_MS        1000  /* until the first look for it */
 
 /* ---- one job --------------------------------------------------------------------- */
 
@@ -42,7 +44,9 @@ add_dead(struct ruler *ruler, struct protocol_job_id id, const struct ruler_job 
 	ruler_batch_word(admit, RULER_GROUP_DEAD, span_from(job->text));
 	from = admit->bytes.len;
 	/* Empty bytes of a whole entry: it is moved inside Redis, whatever its size. */
-	if (id.part > 0 && job->envelope)
+	if (job->raw.data)
+		(void)buffer_append(&admit->bytes, job->raw);
+	else if (id.part > 0 && job->envelope)
 		ruler_job_payload(&admit->reader, job, &admit->bytes);
 	ruler_batch_tail(admit, RULER_GROUP_DEAD, from);
 	ruler_batch_word(admit, RULER_GROUP_DEAD, job->reply);
@@ -115,12 +119,13 @@ check_pin(struct ruler *ruler, struct span content, struct ruler_job *job)
 
 static enum ruler_place
 find_prefix(struct ruler *ruler, struct ruler_job *job, struct span *ret_content,
-            struct call_list *out)
+            bool *ret_missing, struct call_list *out)
 {
 	struct span name = job->envelope->prefix;
 	int err;
 
 	*ret_content = (struct span){ NULL, 0 };
+	*ret_missing = false;
 	if (name.len == 0)
 		return RULER_PLACE_TAKEN;
 	err = ruler_prefix_find(ruler, name, ret_content);
@@ -131,9 +136,8 @@ find_prefix(struct ruler *ruler, struct ruler_job *job, struct span *ret_content
 		ruler->admit.waits = true;
 		return RULER_PLACE_WAITS;
 	}
-	if (err == ERR_NOT_FOUND)
-		make_dead(job, "prefix_missing", "there is no named prefix of this name");
-	else
+	*ret_missing = err == ERR_NOT_FOUND;
+	if (err == 0)
 		check_pin(ruler, *ret_content, job);
 	return RULER_PLACE_TAKEN;
 }
@@ -151,18 +155,28 @@ add_slim(struct ruler_admit *admit, enum ruler_group group, const struct ruler_j
 }
 
 static void
-add_later(struct ruler *ruler, struct span name, uint32_t place,
-          const struct ruler_job *job)
+add_deadline(struct ruler_admit *admit, struct span name, const struct ruler_job *job)
 {
-	struct ruler_admit *admit = &ruler->admit;
+	if (job->envelope->deadline_ms == ENVELOPE_NO_TIME)
+		return;
+	ruler_batch_word(admit, RULER_GROUP_DEADLINES, name);
+	ruler_batch_number(admit, RULER_GROUP_DEADLINES, job->envelope->deadline_ms);
+	ruler_batch_item(admit, RULER_GROUP_DEADLINES);
+}
+
+/* `family` none: nobody knows yet where it belongs. */
+static void
+add_later(struct ruler_admit *admit, struct span name, uint64_t due_ms,
+          struct id128 family, const struct ruler_job *job)
+{
 	char letter = protocol_band_letter((enum protocol_band)job->band);
 	size_t from;
 
-	(void)ruler_batch_family(ruler, place);
 	ruler_batch_word(admit, RULER_GROUP_LATER, name);
-	ruler_batch_number(admit, RULER_GROUP_LATER, job->envelope->not_before_ms);
+	ruler_batch_number(admit, RULER_GROUP_LATER, due_ms);
 	from = admit->bytes.len;
-	(void)buffer_append_id(&admit->bytes, job->family);
+	if (!id_is_none(family))
+		(void)buffer_append_id(&admit->bytes, family);
 	ruler_batch_tail(admit, RULER_GROUP_LATER, from);
 	ruler_batch_word(admit, RULER_GROUP_LATER,
 	                 job->now ? SPAN("now") : (struct span){ &letter, 1 });
@@ -178,15 +192,11 @@ add_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, uint32_
 	char text[PROTOCOL_JOB_ID_SIZE];
 	struct span name = { text, protocol_print_job_id(id, text) };
 
-	if (job->envelope->deadline_ms != ENVELOPE_NO_TIME) {
-		ruler_batch_word(admit, RULER_GROUP_DEADLINES, name);
-		ruler_batch_number(admit, RULER_GROUP_DEADLINES,
-		                   job->envelope->deadline_ms);
-		ruler_batch_item(admit, RULER_GROUP_DEADLINES);
-	}
+	add_deadline(admit, name, job);
+	*ret_slim = true;
 	if (job->envelope->not_before_ms > now_ms + DELAY_MS_MIN) {
-		add_later(ruler, name, place, job);
-		*ret_slim = true;
+		(void)ruler_batch_family(ruler, place);
+		add_later(admit, name, job->envelope->not_before_ms, job->family, job);
 		return;
 	}
 	if (odd) {
@@ -204,38 +214,70 @@ add_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, uint32_
 	*ret_slim = job->slim;
 }
 
-enum ruler_place
-ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
-                bool told, struct ruler_job *job, bool *ret_slim, struct call_list *out)
+/* The inbox never waits for a prefix; the job does, for a while. */
+static void
+add_undecided(struct ruler_admit *admit, uint64_t now_ms, struct protocol_job_id id,
+              const struct ruler_job *job)
 {
-	struct span prefix = { NULL, 0 };
-	enum ruler_place verdict = RULER_PLACE_TAKEN;
+	char text[PROTOCOL_JOB_ID_SIZE];
+	struct span name = { text, protocol_print_job_id(id, text) };
+
+	add_deadline(admit, name, job);
+	add_later(admit, name, now_ms + LOOK_MS, ID_NONE, job);
+}
+
+/* A job that has an upstream, and its prefix if it wants one. */
+static enum ruler_place
+place_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, bool told,
+          struct ruler_job *job, bool *ret_slim, struct call_list *out)
+{
+	int err = ruler_intern_job(ruler, job, out);
 	uint32_t place;
 	bool fresh, odd;
-	int err;
 
-	*ret_slim = true;
-	if (job->kind == RULER_JOB_RUN)
-		verdict = find_prefix(ruler, job, &prefix, out);
-	if (verdict != RULER_PLACE_TAKEN)
-		return verdict;
-	if (job->kind == RULER_JOB_RUN)
-		ruler_job_identify(&ruler->admit.reader, prefix, job);
-	if (job->kind == RULER_JOB_PREFIX) {
-		add_prefix(ruler, id, job);
-		return RULER_PLACE_TAKEN;
-	}
-	if (job->kind == RULER_JOB_DEAD) {
-		add_dead(ruler, id, job);
-		*ret_slim = id.part > 0; /* a whole entry is moved by the function */
-		return RULER_PLACE_TAKEN;
-	}
-	err = ruler_intern_job(ruler, job, out);
 	if (err < 0)
 		return err == ERR_AGAIN ? RULER_PLACE_WAITS : RULER_PLACE_FULL;
 	place = ruler_known_family(&ruler->known, job->family, &fresh);
 	odd = ruler_family_update(ruler, now_ms, place, job, fresh, told);
 	add_run(ruler, now_ms, id, place, job, odd, ret_slim);
+	return RULER_PLACE_TAKEN;
+}
+
+enum ruler_place
+ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
+                bool told, struct ruler_job *job, bool *ret_slim, struct call_list *out)
+{
+	struct span prefix = { NULL, 0 };
+	bool missing = false;
+
+	*ret_slim = true;
+	if (job->kind == RULER_JOB_RUN) {
+		enum ruler_place verdict =
+			find_prefix(ruler, job, &prefix, &missing, out);
+
+		if (verdict != RULER_PLACE_TAKEN)
+			return verdict;
+	}
+	if (missing && id.ms + PREFIX_MS > now_ms) {
+		if (job->raw.data)
+			return RULER_PLACE_LATER;
+		add_undecided(&ruler->admit, now_ms, id, job);
+		return RULER_PLACE_TAKEN;
+	}
+	if (missing)
+		make_dead(
+			job, "prefix_missing",
+			"there is no named prefix of this name, and none came for 10 s");
+	if (job->kind == RULER_JOB_RUN)
+		ruler_job_identify(&ruler->admit.reader, prefix, job);
+	if (job->kind == RULER_JOB_RUN)
+		return place_run(ruler, now_ms, id, told, job, ret_slim, out);
+	if (job->kind == RULER_JOB_PREFIX) {
+		add_prefix(ruler, id, job);
+		return RULER_PLACE_TAKEN;
+	}
+	add_dead(ruler, id, job);
+	*ret_slim = id.part > 0; /* a whole entry is moved by the function */
 	return RULER_PLACE_TAKEN;
 }
 

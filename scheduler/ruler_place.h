@@ -8,6 +8,7 @@ enum ruler_place {
 	RULER_PLACE_TAKEN,
 	RULER_PLACE_WAITS, /* something has to be asked of Redis first */
 	RULER_PLACE_FULL,  /* send what is there, then come back */
+	RULER_PLACE_LATER, /* an undecided job stays one: its prefix is still missing */
 };
 
 /* Adds a job, as it was read, to the batch.  `told`: the core knows of it already.

@@ -32,6 +32,7 @@
 #define RULER_GLANCES_MAX   100
 #define RULER_SESSIONS_MAX  4096
 #define RULER_PREFIXES_MAX  64
+#define RULER_UNDECIDED_MAX 64
 #define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
 
 enum ruler_call {
@@ -55,6 +56,7 @@ enum ruler_call {
 	RULER_CALL_PREFIX,
 	RULER_CALL_ADMIT,
 	RULER_CALL_TRY,
+	RULER_CALL_UNDECIDED,
 	RULER_CALL_EVENTS,
 	RULER_CALL_GRANT,
 	RULER_CALL_GLANCE,
@@ -129,6 +131,7 @@ enum ruler_group {
 	RULER_GROUP_DEADLINES,
 	RULER_GROUP_GONE,
 	RULER_GROUP_PREFIXES,
+	RULER_GROUP_DECIDED,
 	RULER_GROUP_COUNT,
 };
 
@@ -174,6 +177,17 @@ struct ruler_admit {
 	uint32_t pending_count;
 	struct id128 wanted; /* segment or prefix that is asked for */
 	struct ruler_job_reader reader;
+};
+
+/* Jobs in `later` whose prefix may be there by now, looked at one by one. */
+struct ruler_undecided {
+	struct protocol_job_id ids[RULER_UNDECIDED_MAX]; /* the first one is looked at */
+	uint32_t count;
+	bool fetching; /* its payload was asked for */
+	bool ready;    /* and is here */
+	bool sent;     /* the admit under way is about it */
+	bool told;     /* the core knows of it */
+	struct buffer payload;
 };
 
 struct ruler_prefix {
@@ -246,6 +260,7 @@ struct ruler {
 	uint32_t prefixes_count, prefixes_next;
 	struct ruler_inbox inbox;
 	struct ruler_admit admit;
+	struct ruler_undecided undecided;
 	uint32_t page_serial;
 
 	struct ruler_session *sessions;

@@ -26,6 +26,11 @@ local function groups_find(at)
 		groups[letter] = { at + 2, n }
 		at = at + 2 + n * width
 	end
+	groups.U = { at, 0 } -- the only one that may be left out
+	if argv[at] == 'U' then
+		groups.U = { at + 2, number_at(at + 1, 'U', 10000) }
+		at = at + 2 + groups.U[2]
+	end
 	if at ~= argc + 1 then
 		refuse('arguments', 'the groups do not add up')
 	end
@@ -140,7 +145,9 @@ local function needs(groups)
 	end
 	at = groups.L[1]
 	for i = at, at + 5 * (groups.L[2] - 1), 5 do
-		need_family(argv[i + 2])
+		if argv[i + 2] ~= '' then
+			need_family(argv[i + 2])
+		end
 	end
 	return wanted
 end
@@ -169,7 +176,8 @@ local function runs_admit(groups)
 	end
 end
 
--- L: id due family band bytes
+-- L: id due family band bytes.  Without a family nobody knows yet where it belongs: its
+-- named prefix is missing.
 local function delayed_admit(at, n)
 	for i = at, at + 5 * (n - 1), 5 do
 		local past = past_of(argv[i])
@@ -181,9 +189,29 @@ local function delayed_admit(at, n)
 		past.band, past.now = list == 'now' and 'h' or list, list == 'now' and '1' or ''
 		slim_new(argv[i], argv[i + 4])
 		note('laters', number_at(i + 1, 'due'), argv[i])
-		past.reason, past.dirty = 'delayed', true
-		local family = family_of(argv[i + 2])
-		family.live = family.live + 1
+		past.reason, past.dirty = argv[i + 2] == '' and 'undecided' or 'delayed', true
+		if argv[i + 2] ~= '' then
+			local family = family_of(argv[i + 2])
+			family.live = family.live + 1
+		end
+	end
+end
+
+-- U: ids that were undecided and are placed by the other groups now.
+local function undecided_end(groups)
+	local kept = {} -- whose history goes on
+	for _, group in ipairs({ { groups.D, 7 }, { groups.L, 5 } }) do
+		for i = 0, group[1][2] - 1 do
+			kept[argv[group[1][1] + i * group[2]]] = true
+		end
+	end
+	for i = groups.U[1], groups.U[1] + groups.U[2] - 1 do
+		local id = argv[i]
+		if not kept[id] then
+			note('pasts_gone', key.ns .. 'past:' .. id)
+		end
+		set_del(key.later, id)
+		note('slims_gone', key.ns .. 'slim:' .. id)
 	end
 end
 
@@ -290,11 +318,17 @@ local function admit()
 	if #wanted > 0 then
 		return { 'NEED', unpack(wanted) }
 	end
+	for i = groups.U[1], groups.U[1] + groups.U[2] - 1 do
+		if not call('ZSCORE', key.later, argv[i]) then
+			return { 'GONE', argv[i] } -- cancelled meanwhile, or placed already
+		end
+	end
 	level, admitting = true, true
 	for i = at, at + 11 * (n - 1), 11 do
 		family_admit(i, unders)
 	end
 	runs_admit(groups)
+	undecided_end(groups)
 	delayed_admit(groups.L[1], groups.L[2])
 	dead_admit(groups.D[1], groups.D[2])
 	admit_check(groups, unders)

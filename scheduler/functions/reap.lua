@@ -200,8 +200,15 @@ local function due_ids(most)
 	return ids
 end
 
+local UNDECIDED_MS = 1000 -- so often the scheduler looks for a missing prefix
+
 local function promote_one(id)
 	local past = past_of(id)
+	if past.family == '' and past.reason == 'undecided' then
+		set_add(key.later, format('%d', now + UNDECIDED_MS), id)
+		say('undecided ' .. id)
+		return
+	end
 	set_del(key.later, id)
 	if past.family == '' or not (BAND[past.band] or past.now == '1') then
 		-- its history is lost, and with it where it belongs

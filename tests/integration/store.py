@@ -189,7 +189,7 @@ class Store:
         return self.redis.xadd(self.key("jobs"), fields or {"upstream": "acme", "body": "{}"})
 
     def admit_words(self, families=(), segments=None, runs=(), slims=(), later=(), dead=(),
-                    deadlines=(), gone=(), prefixes=()):
+                    deadlines=(), gone=(), prefixes=(), decided=()):
         if segments is None:
             segments = [(px, "segment " + px) for family in families for px in family.px]
         elements = [element for _, _, run in runs for element in run]
@@ -205,6 +205,8 @@ class Store:
             words += [letter, len(rows)] + [w for row in rows for w in row]
         words += ["G", len(gone)] + list(gone)
         words += ["P", len(prefixes)] + [w for row in prefixes for w in row]
+        if decided:
+            words += ["U", len(decided)] + list(decided)
         return words
 
     def admit(self, to, to_n=0, at=None, **groups):

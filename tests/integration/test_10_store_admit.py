@@ -210,3 +210,55 @@ def test_admission_wakes_the_pool_at_the_edge_28(store):
     assert channel.get_message(timeout=5)["data"] == "main"
     assert channel.get_message(timeout=0.01) is None, "once: it was open already"
     channel.close()
+
+
+def undecided(store):
+    """A job whose prefix is missing, and where the cursor stands then."""
+    id = store.add()
+    assert store.admit(id, later=[(id, store.now(), "", "n", "payload")], gone=[id])[0] == "OK"
+    return id
+
+
+def test_an_undecided_job_is_said_to_be_so_until_it_is_placed_19(store):
+    id = undecided(store)
+    for times in (1, 2):
+        store.wait_past(store.redis.zscore(store.key("later"), id))
+        store.promote()
+        assert store.events("undecided") == [f"undecided {id}"] * times
+        store.redis.zadd(store.key("later"), {id: 1})
+    family = Family(1)
+    at = store.cursor()
+    assert store.admit(*at, families=[family], runs=[(family, "n", [id + "~"])],
+                       slims=[(id, "split")], decided=[id])[0] == "OK"
+    assert store.list(family, "ready:n") == [id + "~"]
+    assert store.redis.get(store.key(f"slim:{id}")) == "split"
+    assert store.past(id) == {}
+    assert store.count()["later"] == 0
+    assert store.admit(*at, runs=[(family, "n", [id + "~"])], decided=[id]) == ["GONE", id]
+
+
+def test_an_undecided_job_may_end_dead_or_wait_for_its_time_19(store):
+    first, second = undecided(store), undecided(store)
+    family = Family(1)
+    at = store.cursor()
+    assert store.admit(*at, dead=[(first, "prefix_missing", "why", "payload", "", 1000, "x")],
+                       decided=[first])[0] == "OK"
+    assert store.dead() == [first]
+    assert store.past(first)["reason"] == "prefix_missing"
+    assert store.redis.get(store.key(f"slim:{first}")) == "payload"
+    due = store.now() + 60000
+    assert store.admit(*at, families=[family],
+                       later=[(second, due, family.id, "n", "payload")],
+                       decided=[second])[0] == "OK"
+    assert store.redis.zscore(store.key("later"), second) == due
+    assert store.past(second)["family"] == family.id
+
+
+def test_an_undecided_job_that_was_cancelled_is_not_placed_19(store):
+    id = undecided(store)
+    assert store.ok("cancel", id) == ["ended"]
+    family = Family(1)
+    answer = store.admit(*store.cursor(), families=[family],
+                         runs=[(family, "n", [id + "~"])], slims=[(id, "x")], decided=[id])
+    assert answer == ["GONE", id]
+    assert store.redis.keys(store.key("slim:*")) == []

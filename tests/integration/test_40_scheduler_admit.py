@@ -292,6 +292,54 @@ def test_a_named_prefix_and_an_inline_one_are_the_same_family(scheduler, inbox):
     assert len(only(elements(inbox))) == 2
 
 
+def test_a_job_waits_for_its_prefix_but_the_inbox_does_not(scheduler, inbox):
+    early = inbox.add(upstream="claude", prefix="policy", body=TAIL, priority="high")
+    other = inbox.add(upstream="claude", body=json.dumps(tiny(1)))
+    admitted(inbox, other)
+    assert only(elements(inbox)) == [other]
+    assert inbox.redis.zrange(inbox.key("later"), 0, -1) == [early]
+    check_books(inbox)
+    inbox.redis.set(inbox.key("prefix:policy"), prefix("a"))
+    wait_until(lambda: elements(inbox, "ready:h"), "the prefix to be seen")
+    assert only(elements(inbox, "ready:h")) == [f"{early}~"]
+    assert inbox.redis.zcard(inbox.key("later")) == 0
+    assert inbox.past(early) == {}
+    check_books(inbox)
+
+
+def test_a_prefix_that_never_comes_ends_its_jobs_dead(server, scheduler, inbox):
+    old = inbox.now() - 9000  # as if the scheduler had been away
+    inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "prefix": "policy",
+                                         "body": TAIL, "reply": "me", "ref": "r"},
+                     id=f"{old}-0")
+    wait_until(lambda: inbox.replies("me"), "the job to end")
+    result = json.loads(inbox.replies("me")[0])
+    assert (result["reason"], result["ref"]) == ("prefix_missing", "r")
+    assert inbox.dead() == [f"{old}-0"]
+    assert "policy" in inbox.redis.get(inbox.key(f"slim:{old}-0"))
+    check_books(inbox)
+
+
+def test_undecided_jobs_survive_the_scheduler(server, inbox):
+    with Scheduler(server) as scheduler:
+        early = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+        admitted(inbox, early)
+        scheduler.kill()
+        inbox.redis.set(inbox.key("prefix:policy"), prefix("a"))
+        scheduler.start(wait=False)
+        wait_until(lambda: elements(inbox), "the job to be placed", 12)
+        assert only(elements(inbox)) == [f"{early}~"]
+        check_books(inbox)
+
+
+def test_a_pinned_job_takes_one_version_only(scheduler, inbox):
+    inbox.add(put_prefix="policy", body=prefix("a"))
+    wrong = inbox.add(upstream="claude", prefix="policy@" + "0" * 32, body=TAIL)
+    admitted(inbox, wrong)
+    assert inbox.dead() == [wrong]
+    assert "prefix changed" in inbox.past(wrong)["why"]
+
+
 def test_a_prefix_that_contradicts_the_body_is_malformed(scheduler, inbox):
     inbox.add(put_prefix="policy", body=prefix("a"))
     both = json.dumps(dict(json.loads(TAIL), system="mine"))

@@ -396,6 +396,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"bye 0123456789abcdef",
 		"dead 1-2 payload_missing",
 		"ended 1-2 cancelled",
+		"undecided 1-2",
 		"hold off somebody with blanks",
 		"forgot " NODE,
 		"drift " LANE,
