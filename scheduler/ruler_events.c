@@ -222,6 +222,18 @@ count_dead(struct ruler *ruler, const struct protocol_event *line)
 	               (int)MIN(line->word.len, 100), line->word.data);
 }
 
+static struct event
+back_event(const struct protocol_event *line)
+{
+	return (struct event){
+		.kind = EVENT_BACK,
+		.back = { { line->lane.node, line->lane.domain },
+		          line->generation,
+		          core_role(line->role),
+		          core_back(line->word) },
+	};
+}
+
 static void
 take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
           const struct protocol_event *line)
@@ -243,10 +255,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		tell_usage(ruler, now_ms, at_ms, EVENT_DONE, line);
 		return;
 	case PROTOCOL_EVENT_BACK:
-		event.kind = EVENT_BACK;
-		event.back = (struct event_back){ lane, line->generation,
-			                          core_role(line->role),
-			                          core_back(line->word) };
+		event = back_event(line);
 		break;
 	case PROTOCOL_EVENT_TICKET:
 		tell_ticket(ruler, now_ms, at_ms, line);
@@ -261,8 +270,8 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		event.family.id = line->family;
 		break;
 	case PROTOCOL_EVENT_EXPIRED:
-		event.kind = EVENT_EXPIRED;
-		event.expired = (struct event_expired){ lane, line->generation };
+		event = (struct event){ .kind = EVENT_EXPIRED,
+			                .expired = { lane, line->generation } };
 		break;
 	case PROTOCOL_EVENT_SHORT:
 		tell_short(ruler, now_ms, line);
@@ -285,8 +294,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	case PROTOCOL_EVENT_FORGOT:
 		forget_family(ruler, line->family);
 		return;
-	case PROTOCOL_EVENT_DRIFT:
-		ruler->health.drift++;
+	case PROTOCOL_EVENT_DRIFT: /* the audit will say what was wrong */
 		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
 		return;
 	case PROTOCOL_EVENT_ENDED:
