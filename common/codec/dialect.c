@@ -159,6 +159,21 @@ dialect_key_tier(enum dialect dialect, struct span key)
 	return TIER_NEVER;
 }
 
+const char *
+dialect_key(enum dialect dialect, unsigned i, enum tier *ret_tier)
+{
+	const struct key_row *rows =
+		dialect == DIALECT_ANTHROPIC ? anthropic_keys : chat_keys;
+	size_t count = dialect == DIALECT_ANTHROPIC     ? ARRAY_SIZE(anthropic_keys)
+	               : dialect == DIALECT_OPENAI_CHAT ? ARRAY_SIZE(chat_keys)
+	                                                : 0;
+
+	if (i >= count)
+		return NULL;
+	*ret_tier = rows[i].tier;
+	return rows[i].key;
+}
+
 enum dialect_held
 dialect_key_held(enum dialect dialect, struct span key)
 {

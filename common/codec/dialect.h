@@ -85,6 +85,10 @@ enum dialect dialect_from_letter(char letter);
  * `messages` answer their own tier. */
 enum tier dialect_key_tier(enum dialect dialect, struct span key);
 
+/* The i-th key that a dialect's table lists, or NULL behind the last: for documents and
+ * tests. */
+const char *dialect_key(enum dialect dialect, unsigned i, enum tier *ret_tier);
+
 /* Set for a key that makes the prefix live on the provider's side. */
 enum dialect_held {
 	DIALECT_HELD_NO,

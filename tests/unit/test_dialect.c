@@ -1,5 +1,9 @@
+#include "common/buffer.h"
 #include "common/codec/dialect.h"
 #include "tests/lib/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 START_TEST(dialect_names_and_letters_go_both_ways)
 {
@@ -48,6 +52,51 @@ START_TEST(dialect_lifetimes_are_ordered_by_length)
 }
 END_TEST
 
-SUITE_MAIN("dialect", dialect_names_and_letters_go_both_ways,
+/* The row of a dialect in docs/IDENTITY.md names each key in the column of its tier. */
+START_TEST(dialect_the_manual_lists_every_key_at_its_node)
+{
+	static const char *const rows[] = { "\n| anthropic |", "\n| openai-chat |" };
+	const char *root = getenv("SOURCE_ROOT");
+	struct buffer page = BUFFER_INIT(1 << 20);
+	enum tier tier;
+	char text[4096];
+	char *room;
+	FILE *file;
+
+	ck_assert_ptr_nonnull(root);
+	(void)snprintf(text, sizeof text, "%s/docs/IDENTITY.md", root);
+	file = fopen(text, "rb");
+	ck_assert_msg(file != NULL, "%s cannot be read", text);
+	room = buffer_reserve(&page, 100000);
+	buffer_commit(&page, fread(room, 1, 100000, file));
+	(void)fclose(file);
+	for (enum dialect dialect = 0; dialect < DIALECT_RAW; dialect++) {
+		const char *row = strstr(buffer_text(&page), rows[dialect]);
+		const char *key;
+
+		ck_assert_ptr_nonnull(row);
+		row += strlen(rows[dialect]); /* stands at the column of S */
+		for (unsigned i = 0; (key = dialect_key(dialect, i, &tier)) != NULL;
+		     i++) {
+			const char *cell = row, *found, *end;
+
+			if (tier == TIER_TOOLS)
+				continue;
+			for (enum tier at = TIER_SYSTEM; at < tier; at++)
+				cell = strchr(cell, '|') + 1;
+			end = strchr(cell, '|');
+			(void)snprintf(text, sizeof text, "`%s`", key);
+			found = memmem(cell, (size_t)(end - cell), text, strlen(text));
+			ck_assert_msg(found != NULL,
+			              "docs/IDENTITY.md: `%s` of %s is not in its column",
+			              key, dialect_name(dialect));
+		}
+	}
+	buffer_fini(&page);
+}
+END_TEST
+
+SUITE_MAIN("dialect", dialect_the_manual_lists_every_key_at_its_node,
+           dialect_names_and_letters_go_both_ways,
            dialect_unknown_keys_enter_at_the_tools,
            dialect_lifetimes_are_ordered_by_length)
