@@ -27,6 +27,22 @@ run_report(struct run *run)
 	return run->report;
 }
 
+uint64_t
+run_ms_max(const struct config *config)
+{
+	return MAX(config->worker.timeout_ms, RUN_MS_MAX);
+}
+
+uint64_t
+run_timeout_ms(const struct run *run)
+{
+	const struct config *config = run->context->config;
+
+	if (run_is_ticket(run) || run->envelope.timeout_ms == 0)
+		return config->worker.timeout_ms;
+	return MIN(run->envelope.timeout_ms, run_ms_max(config));
+}
+
 static struct protocol_usage
 usage_of(const struct run *run)
 {

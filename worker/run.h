@@ -18,6 +18,8 @@
 #include "worker/store.h"
 #include "worker/upstream.h"
 
+#define RUN_MS_MAX 3600000 /* or worker.timeout, if that is longer */
+
 enum run_state {
 	RUN_FREE,
 	RUN_LOADING,
@@ -117,6 +119,11 @@ void run_end(struct run *run, enum agent_end end);
  */
 void run_fail(struct run *run, enum agent_end end, const char *reason, struct span text,
               uint64_t delay_ms, uint64_t park_ms);
+
+/* How long it may take: what the job says, within what the worker allows.  The leases of
+ * a session end some time after the longest of these. */
+uint64_t run_ms_max(const struct config *config);
+uint64_t run_timeout_ms(const struct run *run);
 
 /* The facts about this run that every result names. */
 struct report_facts run_facts(const struct run *run, const char *state);

@@ -378,7 +378,7 @@ begin_io(struct run *run, struct work *work)
 	if (work->body.len == 0 ||
 	    uv_write(&work->write, (uv_stream_t *)&work->in, &body, 1, on_written) < 0)
 		close_handle((uv_handle_t *)&work->in);
-	(void)uv_timer_start(&work->timer, on_timeout, run->envelope.timeout_ms, 0);
+	(void)uv_timer_start(&work->timer, on_timeout, run_timeout_ms(run), 0);
 }
 
 static void

@@ -21,7 +21,6 @@
 #define BYTES_MAX      (REPORT_SIZE_MAX + 8 * AGENT_CALL_BYTES)
 #define TAGS_MAX       256
 #define STEPS_MAX      64 /* of one turn; the rest waits for the next one */
-#define JOB_MS_MIN     3600000
 #define RECONNECT_MS   100
 #define RECONNECT_MAX  2000
 #define PIPELINE_EXTRA 1024
@@ -366,7 +365,7 @@ open_agent(struct shell *shell, uint64_t replaces)
 	config.lease_ms = options->lease_ms;
 	config.beat_ms = options->lease_ms / 3;
 	config.margin_ms = options->lease_ms / 6;
-	config.job_ms = MAX(options->config->worker.timeout_ms, JOB_MS_MIN);
+	config.job_ms = run_ms_max(options->config);
 	if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed)
 		return false;
 	shell->memory = malloc(agent_size(&config));

@@ -1,0 +1,426 @@
+#include "worker/run_http_inside.h"
+
+#include "common/io/log.h"
+
+#define DEFER_MS     1000   /* pause of an account that did not name one */
+#define OVERLOAD_MS  5000   /* the provider as a whole has no room */
+#define SPEND_CAP_MS 900000 /* an account out of money: look again in 15 minutes */
+#define KEY_MS       300000 /* a key that is refused: people have to act */
+#define DEFER_MS_MAX 3600000
+
+/* The end of the run; what the work still holds is freed first, as the outcome may not
+ * point into it. */
+void
+run_http_fail(struct run *run, enum agent_end end, const char *reason, const char *text,
+              uint64_t delay_ms, uint64_t park_ms)
+{
+	char copy[REPORT_TEXT_SIZE];
+
+	(void)snprintf(copy, sizeof copy, "%s", text);
+	run_http_free(run);
+	run_fail(run, end, reason, span_from(copy), delay_ms, park_ms);
+}
+
+static int64_t
+limit_of(const struct answer_headers *headers, enum answer_bucket bucket)
+{
+	return headers->bucket[bucket].limit;
+}
+
+struct protocol_usage
+run_http_usage(const struct run_http_work *work)
+{
+	struct protocol_usage usage = protocol_usage_none();
+	const struct answer_headers *headers = &work->headers;
+
+	if (work->assemble) {
+		const struct usage *known = assemble_usage(work->assemble);
+
+		usage.read = known->read;
+		usage.written = known->written;
+		usage.uncached = known->uncached;
+		usage.output = known->output;
+	}
+	usage.limit_requests = limit_of(headers, ANSWER_REQUESTS);
+	usage.limit_input = limit_of(headers, ANSWER_INPUT);
+	usage.limit_output = limit_of(headers, ANSWER_OUTPUT);
+	if (usage.limit_input == ANSWER_UNKNOWN)
+		usage.limit_input = limit_of(headers, ANSWER_TOKENS);
+	return usage;
+}
+
+/* Where entries are made at markers only, the figures of a request that could not carry
+ * the node's marker prove nothing: neither that it is cached nor that it is not. */
+static bool
+is_evidence(const struct run_http_work *work)
+{
+	const struct run *run = work->run;
+	unsigned count = run->load->segments_count;
+
+	if (work->request.traits.markers == MARKER_NONE || count == 0)
+		return true;
+	if (run->role != PROTOCOL_LEAD && run->role != PROTOCOL_CANARY)
+		return true;
+	return work->request.report.plan.wire & 1u << (count - 1);
+}
+
+struct protocol_usage
+run_http_told_usage(const struct run_http_work *work)
+{
+	struct protocol_usage usage = run_http_usage(work);
+
+	if (!is_evidence(work)) {
+		usage.read = PROTOCOL_UNKNOWN;
+		usage.written = PROTOCOL_UNKNOWN;
+	}
+	return usage;
+}
+
+bool
+run_http_is_good(const struct run_http_work *work)
+{
+	return work->status >= 200 && work->status < 300;
+}
+
+bool
+run_http_is_stream(const struct run_http_work *work)
+{
+	return strcmp(work->headers.content_type, "text/event-stream") == 0;
+}
+
+void
+run_http_keep_error(struct run_http_work *work, struct span bytes)
+{
+	size_t room = RUN_HTTP_ERROR_BODY_MAX - work->error_body.len;
+
+	bytes.len = MIN(bytes.len, room);
+	(void)buffer_append(&work->error_body, bytes);
+}
+
+/* ---- how it ends ----------------------------------------------------------------- */
+
+static struct report_facts
+facts_of(const struct run_http_work *work, const char *state)
+{
+	struct report_facts facts = run_facts(work->run, state);
+
+	facts.model = request_model(&work->request);
+	facts.http_status = work->status;
+	facts.request_id = span_from(work->headers.request_id);
+	return facts;
+}
+
+static enum report_format
+format_of(const struct assemble_result *result)
+{
+	switch (result->format) {
+	case ASSEMBLE_JSON:
+		return REPORT_JSON;
+	case ASSEMBLE_SSE:
+		return REPORT_SSE;
+	case ASSEMBLE_PLAIN:
+		break;
+	}
+	return report_format_of(result->body);
+}
+
+/* A stream that could not be put together again is not asked of this model any more. */
+static void
+note_stream(struct run_http_work *work, const struct assemble_result *result)
+{
+	struct run *run = work->run;
+
+	if (!result->why_sse || work->request.report.job_streams)
+		return;
+	refusal_add(&run->context->refusals, work->request.upstream,
+	            request_model(&work->request), REFUSAL_STREAM);
+	log_warning(
+		"a streamed answer could not be assembled; this model is not asked to "
+		"stream any more",
+		LOG_TEXT("upstream", work->request.upstream->config->name),
+		LOG_SPAN("model", request_model(&work->request)),
+		LOG_TEXT("reason", result->why_sse));
+}
+
+static void
+finish_done(struct run_http_work *work, const struct assemble_result *result)
+{
+	struct run *run = work->run;
+	struct report *report;
+	struct report_facts facts;
+
+	run->outcome.usage = run_http_usage(work);
+	if (!work->has_begun) {
+		struct protocol_usage usage = run_http_told_usage(work);
+
+		run_began(run, &usage);
+	}
+	if (run_is_ticket(run)) {
+		run_http_free(run);
+		run_end(run, AGENT_DONE);
+		return;
+	}
+	report = run_report(run);
+	facts = facts_of(work, "done");
+	note_stream(work, result);
+	if (!report ||
+	    report_write(report, &facts, format_of(result), result->body) < 0) {
+		run_http_fail(run, AGENT_RETRY, "memory",
+		              "There was no memory for the result.", 0, 0);
+		return;
+	}
+	run->outcome.usage = run_http_told_usage(work);
+	run_http_free(run);
+	run_end(run, AGENT_DONE);
+}
+
+/* Paid work is never done twice because its result is large. */
+static void
+finish_too_large(struct run_http_work *work)
+{
+	struct assemble_result result = {
+		.format = ASSEMBLE_PLAIN,
+		.body = { "", work->size > REPORT_RESULT_MAX ? (size_t)work->size
+		                                             : REPORT_RESULT_MAX + 1 },
+		.complete = true,
+	};
+	struct run *run = work->run;
+	struct report *report = run_report(run);
+	struct report_facts facts;
+
+	run->outcome.usage = run_http_usage(work);
+	if (run_is_ticket(run) || !report) {
+		run_http_free(run);
+		run_end(run, AGENT_DONE);
+		return;
+	}
+	facts = facts_of(work, "done");
+	if (report_write(report, &facts, REPORT_TEXT, result.body) < 0)
+		buffer_clear(&report->result);
+	run_http_free(run);
+	run_end(run, AGENT_DONE);
+}
+
+static unsigned
+refusal_for(enum answer_addition addition)
+{
+	switch (addition) {
+	case ANSWER_ADDED_MARKER:
+		return REFUSAL_MARKERS;
+	case ANSWER_ADDED_CACHE_KEY:
+		return REFUSAL_CACHE_KEY;
+	case ANSWER_ADDED_USAGE:
+		return REFUSAL_USAGE;
+	case ANSWER_ADDED_STREAM:
+		return REFUSAL_STREAM;
+	case ANSWER_ADDED_NONE:
+		break;
+	}
+	return 0;
+}
+
+/* Whether the request had this addition at all; else the fault is the job's own. */
+static bool
+was_added(const struct splice_report *report, enum answer_addition addition)
+{
+	switch (addition) {
+	case ANSWER_ADDED_MARKER:
+		return report->plan.insert != 0 || report->mode != SPLICE_KEPT;
+	case ANSWER_ADDED_CACHE_KEY:
+		return report->key != SPLICE_KEPT;
+	case ANSWER_ADDED_USAGE:
+		return report->usage != SPLICE_KEPT;
+	case ANSWER_ADDED_STREAM:
+		return report->stream != SPLICE_KEPT;
+	case ANSWER_ADDED_NONE:
+		break;
+	}
+	return false;
+}
+
+static bool
+send_without(struct run_http_work *work, const struct answer *answer)
+{
+	struct run *run = work->run;
+
+	if (work->is_second || !was_added(&work->request.report, answer->addition))
+		return false;
+	log_warning(
+		"a model refused what was added to a request; it is left out from now on",
+		LOG_TEXT("upstream", work->request.upstream->config->name),
+		LOG_SPAN("model", request_model(&work->request)),
+		LOG_TEXT("answer", answer->text));
+	refusal_add(&run->context->refusals, work->request.upstream,
+	            request_model(&work->request), refusal_for(answer->addition));
+	run_http_free(run);
+	run_http_send(run, true);
+	return true;
+}
+
+static uint64_t
+wait_ms(const struct answer *answer, uint64_t fallback_ms)
+{
+	if (answer->after_ms == ANSWER_UNKNOWN)
+		return fallback_ms;
+	return MIN((uint64_t)answer->after_ms, DEFER_MS_MAX);
+}
+
+/* The body of the error goes into the result, in case the job ends with it. */
+static void
+write_dead(struct run_http_work *work, const char *reason, const struct answer *answer)
+{
+	struct run *run = work->run;
+	struct report *report = run_report(run);
+	struct report_facts facts;
+
+	if (!report || run_is_ticket(run))
+		return;
+	facts = facts_of(work, "dead");
+	facts.reason = reason;
+	facts.text = answer->text;
+	if (report_write(report, &facts, report_format_of(buffer_span(&work->error_body)),
+	                 buffer_span(&work->error_body)) < 0)
+		buffer_clear(&report->result);
+}
+
+static void
+finish_bad(struct run_http_work *work, const struct answer *answer)
+{
+	struct run *run = work->run;
+	const char *name = work->request.upstream->config->name;
+
+	run->outcome.usage = run_http_usage(work);
+	switch (answer->kind) {
+	case ANSWER_OK:
+	case ANSWER_RETRY:
+		write_dead(work, answer->type, answer);
+		run_http_fail(run, AGENT_RETRY, answer->type, answer->text,
+		              wait_ms(answer, 0), 0);
+		return;
+	case ANSWER_DEFER:
+		write_dead(work, answer->type, answer);
+		run_http_fail(
+			run, AGENT_DEFER, answer->overloaded ? "529" : "429",
+			answer->text, 0,
+			wait_ms(answer, answer->overloaded ? OVERLOAD_MS : DEFER_MS));
+		return;
+	case ANSWER_SPEND_CAP:
+		log_error("the account's spend limit is reached; it rests",
+		          LOG_TEXT("upstream", name), LOG_TEXT("answer", answer->text),
+		          LOG_NUMBER("rest_ms", SPEND_CAP_MS));
+		run_http_fail(run, AGENT_DEFER, "spend", answer->text, 0, SPEND_CAP_MS);
+		return;
+	case ANSWER_KEY:
+		log_error("the provider refuses the key; set another one and restart the "
+		          "worker",
+		          LOG_TEXT("upstream", name), LOG_TEXT("answer", answer->text),
+		          LOG_NUMBER("rest_ms", KEY_MS));
+		run_http_fail(run, AGENT_DEFER, "key", answer->text, 0, KEY_MS);
+		return;
+	case ANSWER_BAD_MARKER:
+		if (send_without(work, answer))
+			return;
+		write_dead(work, "refused", answer);
+		run_http_fail(run, AGENT_FATAL, "refused", answer->text, 0, 0);
+		return;
+	case ANSWER_FATAL:
+	case ANSWER_COUNT:
+		break;
+	}
+	write_dead(work, answer->type, answer);
+	run_http_fail(run, AGENT_FATAL, answer->type, answer->text, 0, 0);
+}
+
+static void
+classify(struct run_http_work *work, int status, struct span body)
+{
+	struct answer answer;
+
+	answer_classify(work->request.upstream->dialect, status, &work->headers, body,
+	                &answer);
+	finish_bad(work, &answer);
+}
+
+/* What raw bytes should look like nobody knows: all that came is the answer. */
+static bool
+is_whole(const struct run_http_work *work, const struct assemble_result *result)
+{
+	return result->complete || (work->request.upstream->dialect == DIALECT_RAW &&
+	                            !run_http_is_stream(work));
+}
+
+static void
+finish_good(struct run_http_work *work)
+{
+	struct assemble_result result = { .format = ASSEMBLE_PLAIN, .complete = true };
+	struct run *run = work->run;
+
+	if (work->assemble && assemble_finish(work->assemble, &result) < 0) {
+		run_http_fail(run, AGENT_RETRY, "memory",
+		              "There was no memory for the answer.", 0, 0);
+		return;
+	}
+	if (result.error.len > 0) {
+		run_http_keep_error(work, result.error);
+		classify(work, 200, result.error);
+		return;
+	}
+	if (!is_whole(work, &result)) {
+		run->outcome.usage = run_http_usage(work);
+		run_http_fail(run, AGENT_RETRY,
+		              run_http_is_stream(work) ? "cut_off" : "not_json",
+		              run_http_is_stream(work) ? "The provider's stream ended in "
+		                                         "the middle of the answer."
+		                                       : "The provider's answer is not "
+		                                         "what it should be: no JSON.",
+		              0, 0);
+		return;
+	}
+	finish_done(work, &result);
+}
+
+void
+run_http_done(const struct http_outcome *outcome, void *data)
+{
+	struct run_http_work *work = data;
+	struct run *run = work->run;
+	char text[REPORT_TEXT_SIZE];
+
+	work->exchange = NULL;
+	switch (outcome->end) {
+	case HTTP_ANSWERED:
+		if (run_http_is_good(work))
+			finish_good(work);
+		else
+			classify(work, work->status, buffer_span(&work->error_body));
+		return;
+	case HTTP_STOPPED:
+		if (work->is_too_large)
+			finish_too_large(work);
+		else
+			run_http_fail(run, AGENT_RETRY, "memory",
+			              "There was no memory for the answer.", 0, 0);
+		return;
+	case HTTP_UNREACHED:
+		(void)snprintf(text, sizeof text, "The provider was not reached: %s.",
+		               outcome->text);
+		run_http_fail(run, AGENT_UNSENT, "unreached", text, RUN_HTTP_UNREACHED_MS,
+		              0);
+		return;
+	case HTTP_TIMED_OUT:
+		run->outcome.usage = run_http_usage(work);
+		(void)snprintf(
+			text, sizeof text,
+			"The job's time-out of %llu ms passed before the answer was "
+			"whole.",
+			(unsigned long long)run_timeout_ms(run));
+		run_http_fail(run, AGENT_RETRY, "timeout", text, 0, 0);
+		return;
+	case HTTP_BROKEN:
+		run->outcome.usage = run_http_usage(work);
+		(void)snprintf(text, sizeof text, "The connection broke off: %s.",
+		               outcome->text);
+		run_http_fail(run, AGENT_RETRY, "broken_off", text, 0, 0);
+		return;
+	}
+}

@@ -1,0 +1,54 @@
+/* run_http_inside.h - one request of the HTTP executor, for its own files.
+ *
+ *   run_http.c      how it begins, and what is read while it runs
+ *   run_http_end.c  what its end means */
+#ifndef WORKER_RUN_HTTP_INSIDE_H
+#define WORKER_RUN_HTTP_INSIDE_H
+
+#include "common/codec/answer.h"
+#include "common/codec/assemble.h"
+#include "worker/request.h"
+
+#define RUN_HTTP_ERROR_BODY_MAX ((size_t)64 << 10)
+#define RUN_HTTP_UNREACHED_MS                                     \
+	2000 /* before a request that found nobody is tried again \
+	      */
+
+struct run_http_work {
+	struct run *run;
+	struct request request;
+	struct http_exchange *exchange;
+	struct answer_headers headers;
+	int status;
+	struct assemble *assemble; /* of a good answer */
+	struct buffer error_body;  /* of a bad one */
+	bool has_begun;
+	bool is_too_large;
+	bool is_second; /* sent again without what was refused */
+	uint64_t size;  /* of the answer so far */
+};
+
+/* Sends the request of a loaded run; ends in run_end. */
+void run_http_send(struct run *run, bool is_second);
+
+/* Frees the run's work, and stops its request if it is still under way. */
+void run_http_free(struct run *run);
+
+/* Ends the run in a failure.  The work is freed first: no outcome points into it. */
+void run_http_fail(struct run *run, enum agent_end end, const char *reason,
+                   const char *text, uint64_t delay_ms, uint64_t park_ms);
+
+/* The exchange is over: for http_handlers. */
+void run_http_done(const struct http_outcome *outcome, void *work);
+
+bool run_http_is_good(const struct run_http_work *work);   /* 2xx */
+bool run_http_is_stream(const struct run_http_work *work); /* server-sent events */
+
+/* What is known of usage, and what of it may be told to the scheduler. */
+struct protocol_usage run_http_usage(const struct run_http_work *work);
+struct protocol_usage run_http_told_usage(const struct run_http_work *work);
+
+/* Keeps the beginning of an error's body. */
+void run_http_keep_error(struct run_http_work *work, struct span bytes);
+
+#endif
