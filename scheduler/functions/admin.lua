@@ -35,6 +35,7 @@ local function requeue_one(id)
 	end
 	push(family, past.now == '1' and NOW or READY[BAND[past.band] or 2], element)
 	set_del(key.dead, id)
+	family_count(past.family, -1)
 	note('pasts_gone', past.key)
 	return 'queued'
 end

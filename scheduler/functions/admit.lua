@@ -167,7 +167,6 @@ local function runs_admit(groups)
 		end
 		local family = family_of(argv[at])
 		push_slice(family, list, next_element, next_element + n - 1)
-		family.live = family.live + n
 		next_element = next_element + n
 		at = at + 3
 	end
@@ -190,10 +189,7 @@ local function delayed_admit(at, n)
 		slim_new(argv[i], argv[i + 4])
 		note('laters', number_at(i + 1, 'due'), argv[i])
 		past.reason, past.dirty = argv[i + 2] == '' and 'undecided' or 'delayed', true
-		if argv[i + 2] ~= '' then
-			local family = family_of(argv[i + 2])
-			family.live = family.live + 1
-		end
+		family_count(argv[i + 2], 1)
 	end
 end
 

@@ -270,7 +270,8 @@ local function dead_trim()
 	local ids = over > 0 and call('ZRANGE', key.dead, 0, min(over, 500) - 1) or {}
 	for i = 1, #ids do
 		local past = past_of(ids[i])
-		finish(past.family ~= '' and families[past.family] or nil, ids[i], true, true)
+		finish(ids[i], true, true)
+		family_count(past.family, -1)
 		set_del(key.dead, ids[i])
 	end
 	if #ids > 0 then

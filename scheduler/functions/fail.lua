@@ -52,7 +52,7 @@ end
 
 local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	if is_ended(lease.id) then
-		drop_ended(lease, lane)
+		drop_ended(lease)
 		return 'ended'
 	end
 	local why = WHY[kind]

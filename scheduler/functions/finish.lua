@@ -1,14 +1,14 @@
 -- finish.lua - ends of jobs, and the history of those that did not end yet.
 --
--- finish is the only way to an end that leaves nothing: it takes the payload, the history
--- and the count of its family away and hands the result over.  `bury` is the way to the
--- dead letters, which keep their payload (as slim) and their place in the family's count.
+-- finish is the only way to an end that leaves nothing: it takes the payload and the
+-- history away.  `bury` is the way to the dead letters, which keep their payload (as slim)
+-- and are counted in the `live` of their family, so that its segments stay.
 --
 -- A job has no record.  Alive means: its payload exists.  Only what cannot be derived is
 -- kept, and only for jobs that were handed back: past:<id>.
 
 local past_of, pasts_open, pasts_store, entry_read, entry_to_slim, slim_new, entry_gone
-local payload_hints, end_result, result_out, finish, bury, deliver
+local payload_hints, end_result, result_out, finish, bury, family_count, deliver
 do
 
 local pasts, past_list
@@ -171,10 +171,7 @@ function result_out(id, reply, ttl, result)
 end
 
 -- The only way to an end without a grave.  `worn`: the job may have a history.
-function finish(family, id, slim, worn)
-	if family then
-		family.live = family.live - 1
-	end
+function finish(id, slim, worn)
 	if slim then
 		slim_gone(id)
 	else
@@ -186,12 +183,22 @@ function finish(family, id, slim, worn)
 	end
 end
 
--- The way to the dead letters: `past` names what it was.  Its family goes on counting it.
+-- A family counts its jobs that stand in `later` or `dead`, and its children: all that
+-- needs its segments and is seen neither in its lists nor in its lanes.
+function family_count(id, change)
+	local family = id ~= '' and family_of(id)
+	if family and not family.missing then
+		family.live = family.live + change
+	end
+end
+
+-- The way to the dead letters: `past` names what it was.
 function bury(past, id, slim, reason, why)
 	if not slim and not entry_to_slim(id) then
 		slim_new(id, '') -- the payload was lost: the grave stays countable
 	end
 	note('graves', now, id)
+	family_count(past.family, 1)
 	past.reason, past.why, past.dirty = reason, sub(why, 1, 1000), true
 	say('dead ' .. id .. ' ' .. (match(reason, '^[%w_.-]+$') and reason or 'unnamed'))
 end

@@ -123,12 +123,7 @@ local function say_back(lease, why)
 end
 
 -- The id has ended while it was leased: nothing is left but its mark.
-local function drop_ended(lease, lane)
-	local family = lane_join(lane)
-	if not family or family.id ~= lease.family then
-		family = family_of(lease.family)
-	end
-	family.live = family.live - 1
+local function drop_ended(lease)
 	note('marks_gone', lease.id)
 	note('pasts_gone', key.ns .. 'past:' .. lease.id)
 	say_back(lease, 'dropped')
@@ -165,6 +160,7 @@ local function push_later(past, due, reason)
 		past.element = gsub(past.element, '^[^/]+', '%0~')
 	end
 	note('laters', format('%d', due), past.id)
+	family_count(past.family, 1)
 	past.reason, past.dirty = reason, true
 end
 
@@ -180,7 +176,7 @@ end
 -- before; answers the word for fail.
 local function give_back(lease, lane, why)
 	if is_ended(lease.id) then
-		drop_ended(lease, lane)
+		drop_ended(lease)
 		return 'ended'
 	end
 	local past = past_take(lease)
@@ -197,7 +193,7 @@ local function give_back_recovered(lease, lane, why, counts)
 		return
 	end
 	if is_ended(lease.id) then
-		drop_ended(lease, lane)
+		drop_ended(lease)
 		return
 	end
 	local past = past_take(lease)

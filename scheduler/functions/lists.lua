@@ -110,7 +110,6 @@ local function queue_sweep(queue, from)
 	for i = queue.n, from, -1 do
 		if reasons[i - from + 1] then
 			queue_pull(queue, i)
-			queue.family.live = queue.family.live - 1
 			note('marks_gone', ids[i - from + 1])
 			note('pasts_gone', key.ns .. 'past:' .. ids[i - from + 1])
 		end

@@ -221,6 +221,7 @@ local function promote_one(id)
 	if family.missing then
 		family_revive(family)
 	end
+	family_count(past.family, -1)
 	if past.deliveries == 0 and past.recoveries == 0 then -- delayed, never started
 		push(family, past.now == '1' and NOW or READY[BAND[past.band]], past.element)
 		note('pasts_gone', past.key)

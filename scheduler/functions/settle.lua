@@ -83,10 +83,11 @@ local function settle_whole(text, words, reply, ttl, result)
 		return lane, false
 	end
 	if is_ended(lease.id) then
-		drop_ended(lease, lane)
+		drop_ended(lease)
 		return lane, true
 	end
-	finish(family_of(lease.family), lease.id, lease.slim, lease.delivery > 1)
+	finish(lease.id, lease.slim, lease.delivery > 1)
+	family_of(lease.family)
 	result_out(lease.id, reply, ttl, result)
 	if words ~= '' then
 		local usage = usage_parse(words)
@@ -124,7 +125,7 @@ local function settle_one(text, skip, words, reply, ttl, result)
 		local budget = budget_of(lane.tail.budget)
 		budget.flight = budget.flight - 1
 	end
-	finish(family, id, false, false)
+	finish(id, false, false)
 	result_out(id, reply, ttl, result)
 	return lane, false
 end
@@ -291,13 +292,12 @@ end
 -- Ends a waiting job from outside: its payload goes now; if it stands in a list, a mark is
 -- left for whoever meets it there.
 function end_waiting(id, slim, reason)
-	local past = past_of(id)
 	if call('ZSCORE', key.later, id) then
-		local family = past.family ~= '' and family_of(past.family) or nil
-		finish(family, id, slim, true)
+		finish(id, slim, true)
+		family_count(past_of(id).family, -1)
 		set_del(key.later, id)
 	else
-		finish(nil, id, slim, false) -- live and history go with the mark
+		finish(id, slim, false) -- its history goes with the mark
 		if is_admitted(id) then
 			note('marks_new', id, reason)
 		end

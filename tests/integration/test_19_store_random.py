@@ -266,24 +266,13 @@ class Play:
         assert not places, "ids that nobody admitted"
         for family in self.families:
             if family.id in store.known:
-                assert store.family(family).live == sum(
-                    self.family_of(id) == family.id for id in self.ids_standing(family)), family
+                assert store.family(family).live == self.counted(family)
 
-    def ids_standing(self, family):
-        store = self.store
-        for name in LISTS:
-            yield from ((e, family.id) for e in store.list(family, name))
-        for key in store.redis.keys(store.key("lease:*")):
-            for slot, text in store.redis.hgetall(key).items():
-                if slot != "s" and "|w:" not in text:
-                    yield text, text.split("|")[1]
-        for name in ("later", "dead"):
-            for id in store.redis.zrange(store.key(name), 0, -1):
-                yield id, store.redis.hget(store.key(f"past:{id}"), "family")
-
-    @staticmethod
-    def family_of(standing):
-        return standing[1]
+    def counted(self, family):
+        """Its jobs that wait in later or are dead."""
+        ids = [id for name in ("later", "dead")
+               for id in self.store.redis.zrange(self.store.key(name), 0, -1)]
+        return sum(self.store.past(id)["family"] == family.id for id in ids)
 
     def run(self):
         self.store.reap()
