@@ -40,25 +40,21 @@ put(const struct target *target, struct span bytes)
 	(void)buffer_append(target->out, bytes);
 }
 
-/* Puts bytes of ours; a run that goes on is one edit. */
+/* Puts three runs of ours, one edit. */
 static void
-add(const struct target *target, struct span bytes)
+add(const struct target *target, struct span a, struct span b, struct span c)
 {
 	struct splice_report *report = target->report;
 	size_t at = target->out->len - target->from;
-	struct splice_edit *last;
 
-	put(target, bytes);
+	put(target, a);
+	put(target, b);
+	put(target, c);
 	if (!report)
 		return;
-	last = report->edit_count > 0 ? &report->edit[report->edit_count - 1] : NULL;
-	if (last && last->at + last->len == at) {
-		last->len += bytes.len;
-		return;
-	}
 	VERIFY(report->edit_count < SPLICE_EDITS_MAX);
 	report->edit[report->edit_count++] =
-		(struct splice_edit){ .at = at, .len = bytes.len };
+		(struct splice_edit){ .at = at, .len = a.len + b.len + c.len };
 }
 
 /* Appends a segment with `mark` at its boundary; an empty mark leaves it as interned. */
@@ -73,14 +69,11 @@ put_segment(const struct target *target, const struct part_px *px, struct span m
 	}
 	if (px->wrap_at != PART_NOWHERE) {
 		put(target, (struct span){ px->segment.data, px->wrap_at });
-		add(target, SPAN("[{\"type\":\"text\",\"text\":"));
+		add(target, SPAN("[{\"type\":\"text\",\"text\":"), SPAN(""), SPAN(""));
 		at = px->wrap_at;
 	}
 	put(target, (struct span){ px->segment.data + at, px->mark_at - at });
-	add(target, SPAN(","));
-	add(target, mark);
-	if (px->wrap_at != PART_NOWHERE)
-		add(target, SPAN("}]"));
+	add(target, SPAN(","), mark, px->wrap_at != PART_NOWHERE ? SPAN("}]") : SPAN(""));
 	put(target, (struct span){ px->segment.data + px->mark_at,
 	                           px->segment.len - px->mark_at });
 }
@@ -274,9 +267,7 @@ needs_comma(const struct target *target)
 static void
 add_member(const struct target *target, struct span member)
 {
-	if (needs_comma(target))
-		add(target, SPAN(","));
-	add(target, member);
+	add(target, needs_comma(target) ? SPAN(",") : SPAN(""), member, SPAN(""));
 }
 
 static void

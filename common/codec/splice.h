@@ -46,7 +46,7 @@ struct splice_edit {
 	size_t len;
 };
 
-#define SPLICE_EDITS_MAX 12
+#define SPLICE_EDITS_MAX 10
 
 struct splice_report {
 	struct splice_edit

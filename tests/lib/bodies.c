@@ -509,6 +509,21 @@ bodies_normal(const json_t *body)
 
 /* ---- undoing ---- */
 
+static bool
+is_one_of(struct span edit, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct span text = span_from(list[i]);
+
+		/* The comma is missing where the member is the first one of the body. */
+		if (span_equals(edit, text) ||
+		    (text.data[0] == ',' && text.data[1] == '"' &&
+		     span_equals(edit, (struct span){ text.data + 1, text.len - 1 })))
+			return true;
+	}
+	return false;
+}
+
 /* The transformation table: everything WarmQ may insert. */
 static bool
 is_allowed(struct span edit, const struct dialect_traits *traits)
@@ -516,9 +531,8 @@ is_allowed(struct span edit, const struct dialect_traits *traits)
 	static const char *const any[] = {
 		"[{\"type\":\"text\",\"text\":",
 		",\"stream\":true",
-		"\"stream\":true",
-		",\"stream\":true,\"stream_options\":{\"include_usage\":true}",
-		"\"stream\":true,\"stream_options\":{\"include_usage\":true}",
+	};
+	static const char *const usage[] = {
 		",\"stream_options\":{\"include_usage\":true}",
 	};
 	static const char *const markers[] = {
@@ -531,21 +545,20 @@ is_allowed(struct span edit, const struct dialect_traits *traits)
 		",\"prompt_cache_breakpoint\":{\"mode\":\"explicit\"}",
 		",\"prompt_cache_breakpoint\":{\"mode\":\"explicit\"}}]",
 	};
+	static const char *const modes[] = {
+		",\"prompt_cache_options\":{\"mode\":\"explicit\"}",
+	};
+	static const char *const keys[] = { ",\"prompt_cache_key\":\"" BODIES_CACHE_KEY
+		                            "\"" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(any); i++)
-		if (span_equals(edit, span_from(any[i])))
-			return true;
-	for (size_t i = 0; i < ARRAY_SIZE(markers); i++)
-		if (traits->markers == MARKER_CACHE_CONTROL &&
-		    span_equals(edit, span_from(markers[i])))
-			return true;
-	for (size_t i = 0; i < ARRAY_SIZE(breakpoints); i++)
-		if (traits->markers == MARKER_BREAKPOINT &&
-		    span_equals(edit, span_from(breakpoints[i])))
-			return true;
-	/* What only these two providers' models get stands at the very end. */
-	return (traits->cache_key || traits->cache_mode) && edit.data[0] == ',' &&
-	       memmem(edit.data, edit.len, "\"prompt_cache_", 14) != NULL;
+	return is_one_of(edit, any, ARRAY_SIZE(any)) ||
+	       (traits->include_usage && is_one_of(edit, usage, ARRAY_SIZE(usage))) ||
+	       (traits->markers == MARKER_CACHE_CONTROL &&
+	        is_one_of(edit, markers, ARRAY_SIZE(markers))) ||
+	       (traits->markers == MARKER_BREAKPOINT &&
+	        is_one_of(edit, breakpoints, ARRAY_SIZE(breakpoints))) ||
+	       (traits->cache_mode && is_one_of(edit, modes, ARRAY_SIZE(modes))) ||
+	       (traits->cache_key && is_one_of(edit, keys, ARRAY_SIZE(keys)));
 }
 
 static void

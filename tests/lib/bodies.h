@@ -13,6 +13,8 @@
 
 #include <jansson.h>
 
+#define BODIES_CACHE_KEY "wq-0123456789abcdef-0" /* what a test gives as cache key */
+
 /* A request an SDK could have sent.  `big` makes the system part pass the split bound. */
 json_t *bodies_draw(struct prng *prng, enum dialect dialect, bool big);
 

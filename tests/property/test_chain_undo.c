@@ -156,7 +156,7 @@ check_undo(struct world *world)
 		.own = &world->own,
 		.want = (unsigned)prng_below(&world->prng, 8),
 		.stream_never = prng_chance(&world->prng, 100),
-		.cache_key = SPAN("wq-0123456789abcdef-0"),
+		.cache_key = SPAN(BODIES_CACHE_KEY),
 	};
 	struct buffer sent = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
 	struct splice_report report;
