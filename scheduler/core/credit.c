@@ -298,6 +298,23 @@ credit_join(struct core *core, uint32_t index)
 		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
 }
 
+void
+credit_shrink(struct core *core, uint32_t index)
+{
+	const struct lane *lane = &core->lanes[index];
+
+	VERIFY(lane->stage == 1);
+	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
+		struct family *family = &core->families[i / LINEAGE_MAX];
+
+		if (!(family->credit.lanes & 1u << i % LINEAGE_MAX) ||
+		    family->credit.out == family->credit.started)
+			continue;
+		family->credit.revoke = true;
+		lane_touch(core, family_leaf(family));
+	}
+}
+
 /* Whatever credits Redis holds for it are void from the next grant on. */
 static void
 take_back(struct core *core, struct family *family)
@@ -309,10 +326,8 @@ take_back(struct core *core, struct family *family)
 void
 credit_seal(struct core *core, uint32_t index)
 {
-	struct family *family = &core->families[index];
-
-	if (family->credit.out == 0 && shut_places(core, family) != 0)
-		take_back(core, family);
+	if (core->families[index].credit.out == 0)
+		take_back(core, &core->families[index]);
 }
 
 void

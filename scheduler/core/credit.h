@@ -78,6 +78,10 @@ void credit_expire(struct core *core, uint32_t family);
  * of them becomes its writer, the others are taken back. */
 void credit_join(struct core *core, uint32_t lane);
 
+/* A reader has missed: the other readers of its stage that have not started are no longer
+ * allowed. */
+void credit_shrink(struct core *core, uint32_t lane);
+
 /* While recovering: so many credits lie in the lane of the family, or one lease holds
  * one; then, when all lanes are known, what of it still counts: first of those that
  * have started, whose requests cannot be taken back. */

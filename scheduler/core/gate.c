@@ -216,6 +216,8 @@ fail_check(const struct word *word)
 		model_take_miss(core, model_of(word), evidence->sent_ms - lane->first_ms);
 	lane->stage = 1;
 	lane->hits = 0;
+	if (lane->unproven > 0)
+		credit_shrink(core, word->lane);
 	if (++lane->misses >= core->config.misses_max) {
 		if (correct_p(word))
 			open_lane(word);
