@@ -49,6 +49,7 @@ struct core_config {
 	uint64_t pace_memory_ms;   /* how long a peak counts, 10 min */
 	uint64_t look_ms;          /* a credit that nobody took is looked after, 5 s */
 	uint64_t linger_ms;        /* a drained family keeps its rank so long, 2 s */
+	uint64_t company_ms_max;   /* longest wait of a first job for a second one, 20 */
 };
 
 #define CORE_CONFIG_DEFAULT                                                              \
@@ -60,6 +61,7 @@ struct core_config {
 		.misses_max = 3, .trust_proofs = 20, .refusals_max = 3,                  \
 		.pace_start = 32, .pace_gap_ms = 100, .pace_patience_ms = 10000,         \
 		.pace_memory_ms = 600000, .look_ms = 5000, .linger_ms = 2000,            \
+		.company_ms_max = 20,                                                    \
 	}
 
 struct core;

@@ -41,6 +41,7 @@ audit_gate(const struct core *core, uint32_t index)
 	VERIFY(lane->gate != LANE_WRITING || lane->unproven > 0 || core->recovering);
 	VERIFY(lane->gate != LANE_CHECKING || lane->misses < core->config.misses_max);
 	VERIFY(lane->gating > 0 || lane->gate == LANE_BYPASS);
+	VERIFY(lane->company_ms == 0 || lane->gate == LANE_BYPASS);
 	/* Whatever ends by time has a timer. */
 	if ((lane->gate == LANE_OPEN || lane->gate == LANE_BYPASS ||
 	     lane->gate == LANE_LEAKY) &&

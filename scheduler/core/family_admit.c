@@ -162,6 +162,22 @@ regate(struct core *core, uint32_t index, const struct event_admitted *admitted)
 		            reason_of(admitted, i, traits->minimum_tokens));
 }
 
+/* The first job of a family, if nobody shares its leaf. */
+static void
+await_company(struct core *core, uint32_t index, const struct event_admitted *admitted)
+{
+	const struct family *family = &core->families[index];
+	uint32_t tokens = core->lanes[family_leaf(family)].tokens, above = 0, held = 0;
+
+	for (uint32_t i = 0; i < POOL_BANDS; i++)
+		held += admitted->jobs[i];
+	for (uint32_t i = 0; i < family->lanes_count; i++)
+		if (family->gates & 1u << i)
+			above = core->lanes[family->lanes[i]].tokens;
+	if (held > 0 && tokens > above)
+		lane_await_company(core, family_leaf(family), tokens - above);
+}
+
 static void
 set_band(struct core *core, struct family *family, const uint32_t *jobs)
 {
@@ -222,11 +238,13 @@ family_admit(struct core *core, const struct event_admitted *admitted)
 	uint32_t model = model_find(core, admitted->model), index;
 	bool known = pool != LIST_NONE && budget != LIST_NONE && model != LIST_NONE;
 	struct family *family;
+	bool is_new;
 
 	VERIFY(admitted->chain.count > 0);
 	VERIFY(admitted->chain.count <= LINEAGE_MAX);
 	index = family_find(core, admitted->chain.nodes[admitted->chain.count - 1].id);
-	if (index == FAMILY_NONE && known)
+	is_new = index == FAMILY_NONE;
+	if (is_new && known)
 		index = add(core, admitted, pool, budget, model);
 	if (index == FAMILY_NONE || !known) {
 		grant_unheld(core, admitted, 0);
@@ -242,6 +260,8 @@ family_admit(struct core *core, const struct event_admitted *admitted)
 	set_flags(core, index, admitted->flags);
 	if (family->lanes_count == admitted->chain.count)
 		regate(core, index, admitted);
+	if (is_new && !core->recovering)
+		await_company(core, index, admitted);
 	add_jobs(core, index, admitted);
 	family_settle(core, index);
 	lane_touch(core, family_leaf(family));

@@ -272,7 +272,9 @@ grant_emit(struct core *core, struct command_list *out)
 	while (core->dirty.count > 0 && out->count < COMMAND_MAX) {
 		uint32_t lane = list_pop(&core->dirty, core->lane_home);
 
-		if (!core->lanes[lane].flight) /* else its outcome touches it again */
+		/* Else its outcome, or its timer, touches it again. */
+		if (!core->lanes[lane].flight &&
+		    !lane_awaits_company(core, &core->lanes[lane]))
 			emit_lane(core, lane, out);
 	}
 	emit_glances(core, out);

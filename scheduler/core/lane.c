@@ -18,6 +18,11 @@ static const uint32_t followers[LANE_GATE_COUNT] = {
 	[LANE_LEAKY] = TO(LANE_CLOSED) | TO(LANE_OPEN) | TO(LANE_BYPASS),
 };
 
+/* Jobs of a burst are admitted one by one.  The first would start cold, without a marker,
+ * some milliseconds before its siblings show that they share its prefix.  So many tokens
+ * are worth a millisecond of waiting: 2 % of what a provider takes to read them. */
+#define COMPANY_TOKENS 500
+
 /* A lane without a lifetime is tried again so often. */
 #define RETRY_MS 300000
 
@@ -164,6 +169,7 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 	core->counts.lanes_by_gate[gate]++;
 	lane->gate = gate;
 	lane->reason = reason;
+	lane->company_ms = 0;
 	enter(core, lane);
 
 	if (lane->g > 0 || gate != LANE_CLOSED) /* to be made is no news */
@@ -228,6 +234,26 @@ lane_refresh(struct core *core, uint32_t index, uint64_t sent_ms)
 }
 
 void
+lane_await_company(struct core *core, uint32_t index, uint32_t tokens)
+{
+	struct lane *lane = &core->lanes[index];
+	uint64_t wait_ms = MIN(tokens / COMPANY_TOKENS, core->config.company_ms_max);
+
+	if (lane->granted.gate != LANE_GATE_COUNT || lane->gate != LANE_BYPASS ||
+	    lane->reason != LANE_REASON_UNSHARED || wait_ms == 0)
+		return;
+	lane->company_ms = core->now_ms + wait_ms;
+	lane_arm(core, index);
+}
+
+bool
+lane_awaits_company(const struct core *core, const struct lane *lane)
+{
+	return core->hold && core->models[lane->model].traits.hold &&
+	       core->now_ms < lane->company_ms;
+}
+
+void
 lane_touch(struct core *core, uint32_t index)
 {
 	VERIFY(core->lanes[index].below.count > 0);
@@ -257,6 +283,8 @@ lane_arm(struct core *core, uint32_t index)
 	case LANE_BYPASS:
 	case LANE_LEAKY:
 		due_ms = lane->until_ms;
+		if (lane->company_ms > 0)
+			due_ms = MIN(due_ms, lane->company_ms);
 		break;
 	case LANE_GATE_COUNT:
 		VERIFY(false);
@@ -273,6 +301,12 @@ lane_expire(struct core *core, uint32_t index)
 
 	VERIFY(lane->below.count > 0);
 	state_arm(core, state_lane_timer(core, index), CORE_DEADLINE_NONE);
+	if (lane->company_ms > 0 && core->now_ms >= lane->company_ms) {
+		lane->company_ms = 0;
+		lane_touch(core, index);
+		lane_arm(core, index);
+		return;
+	}
 	if (lane->gate == LANE_CLOSED) {
 		pool_plan_all(core);
 	} else if (lane->gate == LANE_CHECKING && core->now_ms < lane->until_ms) {

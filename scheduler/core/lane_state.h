@@ -45,6 +45,9 @@ struct lane {
 	uint32_t p;        /* tokens of the node; 0 = unknown */
 	uint32_t tokens;   /* estimate */
 
+	uint64_t company_ms; /* bypass: first granted then, since a second job may come
+	                        and share the node; 0 = at once */
+
 	uint32_t unproven;   /* starts credited to write or read it, not concluded */
 	uint64_t first_ms;   /* checking: the writer's first event */
 	uint64_t ready_ms;   /* closed: no election before; checking: no reader before */
@@ -96,6 +99,13 @@ void lane_refresh(struct core *core, uint32_t index, uint64_t sent_ms);
 
 /* How long its entry may be used after such a start. */
 uint64_t lane_life(const struct core *core, const struct lane *lane);
+
+/* New, and nobody shares it yet: its first job waits a little for company.  `tokens` are
+ * its own, without what an ancestor holds. */
+void lane_await_company(struct core *core, uint32_t index, uint32_t tokens);
+
+/* True iff its first grant has to wait for that. */
+bool lane_awaits_company(const struct core *core, const struct lane *lane);
 
 /* Something that its record shows has changed: compare and grant. */
 void lane_touch(struct core *core, uint32_t index);
