@@ -18,6 +18,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* The leak checker of the sanitizers has to look into the process. */
+#if defined(__SANITIZE_ADDRESS__)
+#define LEAK_CHECKER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAK_CHECKER
+#endif
+#endif
+
 #define LEASE_MS_MIN 600 /* shorter ones are lost to a busy moment */
 
 struct args {
@@ -96,8 +105,8 @@ harden(void)
 	struct rlimit none = { 0, 0 };
 
 	(void)setrlimit(RLIMIT_CORE, &none);
-#if !defined(__SANITIZE_ADDRESS__)
-	(void)prctl(PR_SET_DUMPABLE, 0); /* the leak checker needs to look */
+#ifndef LEAK_CHECKER
+	(void)prctl(PR_SET_DUMPABLE, 0);
 #endif
 }
 

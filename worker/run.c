@@ -1,8 +1,11 @@
 #include "worker/run.h"
 
+#include "common/io/log.h"
+
 #include <stdlib.h>
 
-#define ENTRY_MARK "entry\n" /* of a slim value that was a stream entry */
+#define REDIS_REFUSED_MS 2000      /* before it is tried again */
+#define ENTRY_MARK       "entry\n" /* of a slim value that was a stream entry */
 
 /* Of a result whose job names a reply list, too: lists die if nobody reads them. */
 static uint64_t
@@ -225,6 +228,15 @@ on_loaded(struct store_load *load, void *data)
 
 	if (load->error == ERR_CONNECTION) {
 		run_end(run, AGENT_UNFETCHED);
+		return;
+	}
+	if (load->error == ERR_IO) {
+		(void)snprintf(text, sizeof text, "Redis refused to give %s of this job.",
+		               load->missing);
+		log_error("a job cannot be read", LOG_SPAN("job", run_id(run)),
+		          LOG_TEXT("cause", text));
+		run_fail(run, AGENT_UNSENT, "redis", span_from(text), REDIS_REFUSED_MS,
+		         0);
 		return;
 	}
 	if (load->error < 0) {

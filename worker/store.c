@@ -79,14 +79,29 @@ free_load(struct load *load)
 	free(load);
 }
 
-/* The worst news wins: a lost connection says nothing about what is there. */
+/* The worst news wins: a lost connection says nothing about what is there, and a refusal
+ * (an ACL, a server that loads) next to nothing. */
 static void
 note_error(struct load *load, int error, const char *what)
 {
-	if (load->public.error == ERR_CONNECTION)
+	if (load->public.error == ERR_CONNECTION ||
+	    (load->public.error == ERR_IO && error != ERR_CONNECTION))
 		return;
 	load->public.error = error;
 	load->public.missing = what;
+}
+
+/* Whether Redis said something about what was asked for; else that is noted. */
+static bool
+is_answer(struct load *load, const struct reply *reply, int error, const char *what)
+{
+	if (error < 0)
+		note_error(load, ERR_CONNECTION, NULL);
+	else if (reply->kind == REPLY_ERROR)
+		note_error(load, ERR_IO, what);
+	else
+		return true;
+	return false;
 }
 
 static void
@@ -146,9 +161,11 @@ on_slim(struct redis *redis, const struct reply *reply, int error, void *data)
 	struct load *load = data;
 
 	(void)redis;
-	if (error < 0) {
-		note_error(load, ERR_CONNECTION, NULL);
-	} else if (reply->kind != REPLY_TEXT) {
+	if (!is_answer(load, reply, error, "the payload")) {
+		answered(load);
+		return;
+	}
+	if (reply->kind != REPLY_TEXT) {
 		note_error(load, ERR_NOT_FOUND, "the payload");
 	} else if (!load->is_released) {
 		load->public.payload = copy(load, reply->text);
@@ -192,9 +209,11 @@ on_entry(struct redis *redis, const struct reply *reply, int error, void *data)
 	struct load *load = data;
 
 	(void)redis;
-	if (error < 0) {
-		note_error(load, ERR_CONNECTION, NULL);
-	} else if (reply_at(reply, 0)->kind != REPLY_ARRAY) {
+	if (!is_answer(load, reply, error, "the payload")) {
+		answered(load);
+		return;
+	}
+	if (reply_at(reply, 0)->kind != REPLY_ARRAY) {
 		note_error(load, ERR_NOT_FOUND, "the payload");
 	} else if (!load->is_released &&
 	           copy_fields(load, reply_at(reply_at(reply, 0), 1)) < 0) {
@@ -209,9 +228,7 @@ on_past(struct redis *redis, const struct reply *reply, int error, void *data)
 	struct load *load = data;
 
 	(void)redis;
-	if (error < 0) {
-		note_error(load, ERR_CONNECTION, NULL);
-	} else {
+	if (is_answer(load, reply, error, "the past")) {
 		int64_t attempts = reply_integer(reply_at(reply, 0), 0);
 		int64_t deliveries = reply_integer(reply_at(reply, 1), 0);
 
@@ -228,10 +245,12 @@ on_lane(struct redis *redis, const struct reply *reply, int error, void *data)
 	struct protocol_lane lane;
 
 	(void)redis;
-	if (error < 0) {
-		note_error(load, ERR_CONNECTION, NULL);
-	} else if (protocol_record_parse_lane(reply_text(reply), &lane) < 0 ||
-	           lane.budget.len >= sizeof load->public.budget) {
+	if (!is_answer(load, reply, error, "the record of the lane")) {
+		answered(load);
+		return;
+	}
+	if (protocol_record_parse_lane(reply_text(reply), &lane) < 0 ||
+	    lane.budget.len >= sizeof load->public.budget) {
 		note_error(load, ERR_NOT_FOUND, "the record of the lane");
 	} else {
 		memcpy(load->public.budget, lane.budget.data, lane.budget.len);
@@ -242,7 +261,7 @@ on_lane(struct redis *redis, const struct reply *reply, int error, void *data)
 
 /* All who wait for the segment take note; the last answer of a load may free it. */
 static void
-wake_waiters(struct segment *segment, bool was_lost)
+wake_waiters(struct segment *segment, const struct reply *reply, int error)
 {
 	struct waiter *waiter = segment->waiters;
 
@@ -250,8 +269,7 @@ wake_waiters(struct segment *segment, bool was_lost)
 	while (waiter) {
 		struct waiter *next = waiter->next;
 
-		if (was_lost)
-			note_error(waiter->load, ERR_CONNECTION, NULL);
+		(void)is_answer(waiter->load, reply, error, "a shared segment");
 		answered(waiter->load);
 		waiter = next;
 	}
@@ -269,7 +287,7 @@ on_segment(struct redis *redis, const struct reply *reply, int error, void *data
 		segment_fill(cache, segment, reply->text);
 	else
 		segment_fail(segment);
-	wake_waiters(segment, error < 0);
+	wake_waiters(segment, reply, error);
 	segment_let_go(cache, segment);
 	free(fetch);
 }

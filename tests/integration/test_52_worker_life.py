@@ -358,3 +358,21 @@ def test_a_worker_that_is_stopped_for_longer_than_its_lease_is_fenced_off(store,
     worker.wait_log("not wanted any more")
     assert len(store.redis.keys(store.key("result:*"))) == 1
     assert other.process.poll() is None
+
+
+def test_a_redis_that_refuses_to_give_a_payload_costs_no_attempt(fragile, fragile_store,
+                                                                 provider):
+    store = fragile_store
+    fragile.client.execute_command("ACL", "SETUSER", "default", "-xrange")
+    worker = WorkerProcess(store, provider)
+    try:
+        jobs = family()
+        id, = enqueue(store, jobs, attempts="1")
+        store.open(jobs)
+        wait_until(lambda: store.past(id).get("deferrals") == "1", "the job to come back")
+        assert "refused" in store.past(id)["why"] and "cannot be read" in worker.log()
+        fragile.client.execute_command("ACL", "SETUSER", "default", "+xrange")
+        wait_until(lambda: store.promote()[0] > 0, "the job to be due")
+        assert wait_result(store, id)["attempts"] == 0
+    finally:
+        stop_all([worker])

@@ -54,7 +54,9 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 		return flight->kind == FLIGHT_FAIL;
 	case PROTOCOL_MISSING:
 	case PROTOCOL_LOADING:
-		agent_state_note(agent, AGENT_NOTE_MISSING, 0, reply_text(reply));
+		if (!agent->missing_told)
+			agent_state_note(agent, AGENT_NOTE_MISSING, 0, reply_text(reply));
+		agent->missing_told = true;
 		pause_and_read(agent);
 		return false;
 	case PROTOCOL_ERROR:
@@ -93,6 +95,7 @@ greeted(struct agent *agent, const struct flight *flight, const struct reply *re
 	agent->session.connection = connection;
 	agent->replaces = 0;
 	agent->phase = AGENT_READY;
+	agent->missing_told = false;
 	renew(agent, flight);
 	agent->beat_at_ms = agent->now_ms + agent->config.beat_ms;
 	agent->poll_at_ms = agent->now_ms;

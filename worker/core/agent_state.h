@@ -54,6 +54,7 @@ struct agent {
 	uint64_t replaces;    /* still to be named by hello */
 	bool has_session;     /* a hello of this nonce was sent */
 	bool session_told;    /* AGENT_SESSION was said */
+	bool missing_told;    /* that Redis has no functions; once is enough */
 	bool close_due;       /* AGENT_CLOSE is to be said */
 	bool attach_due;      /* the table has to be read again on this connection */
 	bool is_dirty;        /* something may be due right now */
