@@ -84,6 +84,13 @@ push_reply(lua_State *lua, const struct reply *reply)
 	}
 }
 
+/* Throws what Redis throws when a call itself is wrong. */
+static void throw(lua_State * lua, const char *message)
+{
+	push_error(lua, span_from(message));
+	lua_error(lua);
+}
+
 /* Runs one command; leaves its answer on the stack, as a Lua value. */
 static const struct reply *
 run_command(lua_State *lua)
@@ -98,7 +105,7 @@ run_command(lua_State *lua)
 		luaL_error(lua,
 		           "redis.call can only be called inside a script invocation");
 	if (argc == 0 || argc > ARGS_MAX)
-		luaL_error(lua, "Please specify at least one argument for this call");
+		throw(lua, "ERR Please specify at least one argument for this call");
 	for (int i = 0; i < argc; i++) {
 		struct span *word = &argv[i];
 
@@ -110,9 +117,8 @@ run_command(lua_State *lua)
 		} else if (lua_type(lua, i + 1) == LUA_TSTRING) {
 			word->data = lua_tolstring(lua, i + 1, &word->len);
 		} else {
-			luaL_error(lua,
-			           "Lua redis lib command arguments must be strings or "
-			           "integers");
+			throw(lua, "ERR Lua redis lib command arguments must be strings "
+			           "or integers");
 		}
 	}
 	return redis_model_call_inside(host->model, argv, (size_t)argc, host->read_only);
@@ -362,6 +368,8 @@ lua_host_load(struct lua_host *host, struct span library)
 		status = lua_pcall(host->lua, 0, 0, 0);
 	host->loading = false;
 	if (status != 0) {
+		if (lua_istable(host->lua, -1))
+			lua_getfield(host->lua, -1, "err");
 		message = lua_tostring(host->lua, -1);
 		(void)snprintf(host->error, sizeof host->error, "%s",
 		               message ? message : "unknown error");

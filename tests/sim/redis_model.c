@@ -20,6 +20,8 @@ struct redis_model {
 	void *run_context;
 	redis_publish_fn *publish;
 	void *publish_context;
+	redis_watch_fn *watch;
+	void *watch_context;
 };
 
 struct redis_model *
@@ -85,6 +87,13 @@ redis_model_set_publish(struct redis_model *model, redis_publish_fn *publish,
 	model->publish_context = context;
 }
 
+void
+redis_model_set_watch(struct redis_model *model, redis_watch_fn *watch, void *context)
+{
+	model->watch = watch;
+	model->watch_context = context;
+}
+
 /* The place of `key`, or where it belongs. */
 static size_t
 seek(const struct redis_model *model, struct span key, bool *ret_found)
@@ -112,7 +121,7 @@ seek(const struct redis_model *model, struct span key, bool *ret_found)
 static bool
 is_expired(const struct redis_model *model, const struct redis_value *value)
 {
-	return value->expires_ms != 0 && value->expires_ms <= model->now_us / 1000;
+	return value->expires_ms != 0 && value->expires_ms < model->now_us / 1000;
 }
 
 const struct redis_value *
@@ -448,7 +457,7 @@ refuse_unknown(struct redis_call *call)
 }
 
 static const struct reply *
-run_command(struct redis_call *call)
+judge_and_run(struct redis_call *call)
 {
 	const struct redis_command *command = find_command(call->argv[0]);
 	int words = (int)call->argc;
@@ -469,6 +478,18 @@ run_command(struct redis_call *call)
 		                          "ERR Write commands are not allowed "
 		                          "from read-only scripts.");
 	return command->run(call);
+}
+
+static const struct reply *
+run_command(struct redis_call *call)
+{
+	struct redis_model *model = call->model;
+	const struct reply *reply = judge_and_run(call);
+
+	if (model->watch)
+		model->watch(model->watch_context, call->argv, call->argc, reply,
+		             call->inside);
+	return reply;
 }
 
 const struct reply *

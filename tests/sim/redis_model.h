@@ -29,6 +29,10 @@ typedef const struct reply *redis_function_fn(void *context, struct redis_model 
 /* Whether there is a function of this name. */
 typedef bool redis_function_exists_fn(void *context, struct span name);
 
+/* Sees every command with its answer, those inside functions as they happen. */
+typedef void redis_watch_fn(void *context, const struct span *argv, size_t argc,
+                            const struct reply *reply, bool inside);
+
 typedef void redis_publish_fn(void *context, struct span channel, struct span message);
 
 struct redis_model *redis_model_create(void);
@@ -42,6 +46,9 @@ void redis_model_set_functions(struct redis_model *model, redis_function_fn *run
                                redis_function_exists_fn *exists, void *context);
 void redis_model_set_publish(struct redis_model *model, redis_publish_fn *publish,
                              void *context);
+
+void redis_model_set_watch(struct redis_model *model, redis_watch_fn *watch,
+                           void *context);
 
 const struct reply *redis_model_call(struct redis_model *model, const struct span *argv,
                                      size_t argc);
