@@ -42,6 +42,16 @@ function lane_move(lane, pool, budget)
 	lane.was = nil -- it stands in no set of its new home
 end
 
+-- A node that was only above others gets jobs of its own: so does its lane.
+local function lane_adopt(lane, family)
+	local tail = lane.tail
+	if tail.family == '' then
+		lane.rec = lane_print(sub(lane.rec, 1, 96), tail.pool, tail.budget, family.id, tail.px,
+			tail.ticket)
+		lane.tail = lane_tail(lane.rec)
+	end
+end
+
 -- A family went from empty to work or back, or got work: its lanes have to follow.
 local function family_check(family)
 	local ids = family.tail.lanes
@@ -50,6 +60,7 @@ local function family_check(family)
 		local lane = lanes[ids[i]]
 		lane.family = family
 		if not lane.missing then
+			lane_adopt(lane, family)
 			lane_move(lane, family.tail.pool, family.tail.budget)
 		else -- lost: without it the family would wait for ever
 			lane.missing = nil
