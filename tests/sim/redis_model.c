@@ -423,14 +423,25 @@ static const struct redis_command *const FAMILIES[] = {
 	redis_sets_commands,    SERVER_COMMANDS,
 };
 
+/* Names are mostly given as a literal or by Lua, which keeps one copy of each: the last
+ * answer for a few lengths and first letters saves most walks. */
 static const struct redis_command *
 find_command(struct span name)
 {
+	static const struct redis_command *recent[64];
+	const struct redis_command **memo =
+		&recent[(name.len * 7 +
+	                 (name.len ? (size_t)name.data[name.len / 2] : 0)) %
+	                64];
+
+	if (*memo && strlen((*memo)->name) == name.len &&
+	    strncasecmp((*memo)->name, name.data, name.len) == 0)
+		return *memo;
 	for (size_t f = 0; f < ARRAY_SIZE(FAMILIES); f++) {
 		for (const struct redis_command *c = FAMILIES[f]; c->name; c++) {
 			if (strlen(c->name) == name.len &&
 			    strncasecmp(c->name, name.data, name.len) == 0)
-				return c;
+				return *memo = c;
 		}
 	}
 	return NULL;

@@ -1,67 +1,9 @@
 /* Streams: entries in one array by id; XDEL closes the gap.  No consumer groups. */
-#include "tests/sim/redis_command.h"
+#include "tests/sim/redis_trim.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static const struct reply *
-answer_bad_id(struct redis_call *call)
-{
-	return redis_answer_error(call->arena,
-	                          "ERR Invalid stream ID specified as stream "
-	                          "command argument");
-}
-
-/* As lax as Redis: what is no plain number still goes through strtoull, blanks, signs
- * and leading zeros included. */
-static bool
-read_number(struct span digits, uint64_t *ret_value)
-{
-	char text[40];
-	char *end;
-	int64_t plain;
-	uint64_t value;
-
-	if (digits.len == 0 || digits.len >= sizeof text)
-		return false;
-	if (redis_command_integer(digits, &plain)) {
-		if (plain < 0)
-			return false;
-		*ret_value = (uint64_t)plain;
-		return true;
-	}
-	memcpy(text, digits.data, digits.len);
-	text[digits.len] = '\0';
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0')
-		return false;
-	*ret_value = value;
-	return true;
-}
-
-/* "5-3"; "5" with the sequence given. */
-static bool
-read_id(struct span word, uint64_t seq_missing, struct redis_stream_id *ret_id)
-{
-	const char *dash = memchr(word.data, '-', word.len);
-	struct redis_stream_id id = { .seq = seq_missing };
-	struct span ms = word;
-
-	if (dash) {
-		struct span seq = { dash + 1, word.len - (size_t)(dash - word.data) - 1 };
-
-		ms.len = (size_t)(dash - word.data);
-		if (!read_number(seq, &id.seq))
-			return false;
-	}
-	if (!read_number(ms, &id.ms))
-		return false;
-	*ret_id = id;
-	return true;
-}
 
 static const struct reply *
 answer_id(struct redis_call *call, struct redis_stream_id id)
@@ -98,74 +40,8 @@ step_down(struct redis_stream_id *id)
 	return true;
 }
 
-/* MAXLEN, MINID and LIMIT.  `~` is taken literally: an exact trim is one of its outcomes.
- */
-struct trim {
-	bool by_length, by_id, approximate, limited;
-	int64_t length;
-	int64_t limit; /* read, and not obeyed */
-	struct redis_stream_id id;
-};
-
-static const struct reply *
-read_trim(struct redis_call *call, size_t *i, struct trim *trim)
-{
-	bool is_length = redis_command_is(call, *i, "maxlen");
-	size_t at = *i + 1;
-
-	if (trim->by_length || trim->by_id)
-		return redis_answer_error(call->arena,
-		                          "ERR syntax error, MAXLEN and MINID options at "
-		                          "the same time are not compatible");
-	if (at + 1 < call->argc &&
-	    (redis_command_is(call, at, "~") || redis_command_is(call, at, "="))) {
-		trim->approximate = redis_command_is(call, at, "~");
-		at++;
-	}
-	if (at >= call->argc)
-		return redis_answer_syntax(call->arena);
-	if (is_length && !redis_command_integer(call->argv[at], &trim->length))
-		return redis_answer_not_integer(call->arena);
-	if (is_length && trim->length < 0)
-		return redis_answer_error(call->arena,
-		                          "ERR The MAXLEN argument must be >= 0.");
-	if (!is_length && !read_id(call->argv[at], 0, &trim->id))
-		return answer_bad_id(call);
-	trim->by_length = is_length;
-	trim->by_id = !is_length;
-	*i = at;
-	return NULL;
-}
-
-static const struct reply *
-read_limit(struct redis_call *call, size_t *i, struct trim *trim)
-{
-	if (!redis_command_integer(call->argv[++*i], &trim->limit))
-		return redis_answer_not_integer(call->arena);
-	if (trim->limit < 0)
-		return redis_answer_error(call->arena,
-		                          "ERR The LIMIT argument must be >= 0.");
-	trim->limited = true;
-	return NULL;
-}
-
-/* NULL, or why this combination is none. */
-static const struct reply *
-judge_trim(struct redis_call *call, const struct trim *trim)
-{
-	if (trim->limit > 0 && !trim->by_length && !trim->by_id)
-		return redis_answer_error(
-			call->arena, "ERR syntax error, LIMIT cannot be used without "
-				     "specifying a trimming strategy");
-	if (trim->limited && !trim->approximate)
-		return redis_answer_error(call->arena,
-		                          "ERR syntax error, LIMIT cannot be used "
-		                          "without the special ~ option");
-	return NULL;
-}
-
 static size_t
-apply_trim(struct redis_value *stream, const struct trim *trim)
+apply_trim(struct redis_value *stream, const struct redis_trim *trim)
 {
 	size_t count = 0;
 
@@ -178,7 +54,7 @@ apply_trim(struct redis_value *stream, const struct trim *trim)
 }
 
 struct add_plan {
-	struct trim trim;
+	struct redis_trim trim;
 	struct redis_stream_id id;
 	bool no_create, any_id, any_seq;
 	size_t fields; /* word of the first field */
@@ -197,12 +73,12 @@ read_add_id(struct redis_call *call, size_t i, struct add_plan *plan)
 	if (word.len > 2 && memcmp(word.data + word.len - 2, "-*", 2) == 0) {
 		plan->any_seq = true;
 		word.len -= 2;
-		if (!read_number(word, &plan->id.ms))
-			return answer_bad_id(call);
+		if (!redis_trim_number(word, &plan->id.ms))
+			return redis_trim_bad_id(call);
 		return NULL;
 	}
-	if (!read_id(word, 0, &plan->id))
-		return answer_bad_id(call);
+	if (!redis_trim_id(word, 0, &plan->id))
+		return redis_trim_bad_id(call);
 	return NULL;
 }
 
@@ -217,11 +93,11 @@ read_add(struct redis_call *call, struct add_plan *plan)
 			plan->no_create = true;
 		} else if (redis_command_is(call, i, "maxlen") ||
 		           redis_command_is(call, i, "minid")) {
-			error = read_trim(call, &i, &plan->trim);
+			error = redis_trim_read(call, &i, &plan->trim);
 			if (error)
 				return error;
 		} else if (redis_command_is(call, i, "limit") && i + 1 < call->argc) {
-			error = read_limit(call, &i, &plan->trim);
+			error = redis_trim_limit(call, &i, &plan->trim);
 			if (error)
 				return error;
 		} else {
@@ -233,7 +109,7 @@ read_add(struct redis_call *call, struct add_plan *plan)
 			call->arena, "ERR wrong number of arguments for 'xadd' command");
 	error = read_add_id(call, i, plan);
 	if (!error)
-		error = judge_trim(call, &plan->trim);
+		error = redis_trim_judge(call, &plan->trim);
 	if (error)
 		return error;
 	if (plan->fields >= call->argc || (call->argc - plan->fields) % 2 != 0)
@@ -370,7 +246,7 @@ read_end(struct span word, bool is_low, struct redis_stream_id *ret_id)
 	}
 	if (open)
 		word = (struct span){ word.data + 1, word.len - 1 };
-	if (!read_id(word, is_low ? 0 : UINT64_MAX, &id))
+	if (!redis_trim_id(word, is_low ? 0 : UINT64_MAX, &id))
 		return false;
 	if (open && !(is_low ? step_up(&id) : step_down(&id)))
 		return false;
@@ -391,7 +267,7 @@ run_xrange(struct redis_call *call)
 
 	if (!read_end(call->argv[reverse ? 3 : 2], true, &low) ||
 	    !read_end(call->argv[reverse ? 2 : 3], false, &high))
-		return answer_bad_id(call);
+		return redis_trim_bad_id(call);
 	if (call->argc != 4 && (call->argc != 6 || !redis_command_is(call, 4, "count")))
 		return redis_answer_syntax(call->arena);
 	if (call->argc == 6 && !redis_command_integer(call->argv[5], &limit))
@@ -466,8 +342,8 @@ run_xread(struct redis_call *call)
 		if (!redis_command_find(call, call->argv[first + i], REDIS_STREAM,
 		                        &streams[i]))
 			return redis_answer_wrong_type(call->arena);
-		if (!is_end && !read_id(call->argv[first + count + i], 0, &after))
-			return answer_bad_id(call);
+		if (!is_end && !redis_trim_id(call->argv[first + count + i], 0, &after))
+			return redis_trim_bad_id(call);
 		if (is_end && streams[i])
 			after = streams[i]->stream.last;
 		if (!step_up(&after) || !streams[i])
@@ -515,13 +391,13 @@ run_xdel(struct redis_call *call)
 	if (!stream)
 		return redis_answer_integer(call->arena, 0);
 	for (size_t i = 2; i < call->argc; i++) {
-		if (!read_id(call->argv[i], 0, &id))
-			return answer_bad_id(call);
+		if (!redis_trim_id(call->argv[i], 0, &id))
+			return redis_trim_bad_id(call);
 	}
 	for (size_t i = 2; i < call->argc; i++) {
 		size_t at;
 
-		(void)read_id(call->argv[i], 0, &id);
+		(void)redis_trim_id(call->argv[i], 0, &id);
 		at = redis_value_seek_entry(stream, id);
 		if (at >= stream->items.count ||
 		    redis_stream_id_compare(redis_value_entry(stream, at)->id, id) != 0)
@@ -534,7 +410,7 @@ run_xdel(struct redis_call *call)
 }
 
 static const struct reply *
-read_xtrim(struct redis_call *call, struct trim *trim)
+read_xtrim(struct redis_call *call, struct redis_trim *trim)
 {
 	const struct reply *error = NULL;
 
@@ -543,9 +419,9 @@ read_xtrim(struct redis_call *call, struct trim *trim)
 
 		if (has_more && (redis_command_is(call, i, "maxlen") ||
 		                 redis_command_is(call, i, "minid")))
-			error = read_trim(call, &i, trim);
+			error = redis_trim_read(call, &i, trim);
 		else if (has_more && redis_command_is(call, i, "limit"))
-			error = read_limit(call, &i, trim);
+			error = redis_trim_limit(call, &i, trim);
 		else
 			error = redis_answer_syntax(call->arena);
 	}
@@ -555,13 +431,13 @@ read_xtrim(struct redis_call *call, struct trim *trim)
 		return redis_answer_error(call->arena,
 		                          "ERR syntax error, XTRIM must be called "
 		                          "with a trimming strategy");
-	return judge_trim(call, trim);
+	return redis_trim_judge(call, trim);
 }
 
 static const struct reply *
 run_xtrim(struct redis_call *call)
 {
-	struct trim trim = { 0 };
+	struct redis_trim trim = { 0 };
 	struct redis_value *stream;
 	const struct reply *error = read_xtrim(call, &trim);
 

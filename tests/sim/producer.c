@@ -1,0 +1,468 @@
+#include "tests/sim/producer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	SYSTEM_SIZE = 1300, /* over what is worth a key of its own */
+	SINGLE_SIZE = 1200,
+	DOCUMENT_SIZE = 1600,
+	BODY_MAX = 1 << 20,
+	PACK_MAX = 6,
+	FLAWS = 5,
+};
+
+#define TAG_ACK    0ull
+#define TAG_CANCEL (1ull << 62)
+#define TAG_PREFIX (1ull << 61)
+
+const char *
+producer_upstream(uint32_t upstream)
+{
+	return upstream == 0 ? "anthropic" : "openai";
+}
+
+size_t
+producer_model(uint32_t upstream, uint32_t model, char ret_text[32])
+{
+	return (size_t)snprintf(ret_text, 32, "%s-%u", producer_upstream(upstream),
+	                        model);
+}
+
+static void
+draw_kind(struct producer_job *job, const struct weather *weather, struct prng *prng)
+{
+	uint32_t coin = (uint32_t)prng_below(prng, 1000);
+
+	job->kind = PRODUCER_DECLARED;
+	if (coin < weather->bad_permille)
+		job->kind = PRODUCER_BAD;
+	else if (coin < weather->bad_permille + weather->opaque_permille)
+		job->kind = PRODUCER_OPAQUE;
+	coin = (uint32_t)prng_below(prng, 1000);
+	if (job->kind != PRODUCER_DECLARED)
+		return;
+	if (coin < weather->single_permille)
+		job->kind = PRODUCER_SINGLE;
+	else if (coin < weather->single_permille + weather->inline_permille)
+		job->kind = PRODUCER_INLINE;
+	else if (prng_chance(prng, weather->named_permille))
+		job->kind = PRODUCER_NAMED;
+}
+
+static void
+draw_options(struct producer_job *job, const struct weather *weather, struct prng *prng)
+{
+	job->band = 'n';
+	if (prng_chance(prng, weather->band_permille))
+		job->band = prng_chance(prng, 500) ? 'h' : 'l';
+	job->hold_max_ms = weather->hold_max_ms;
+	if (prng_chance(prng, weather->now_permille))
+		job->hold_max_ms = prng_between(prng, 1, 2000);
+	if (prng_chance(prng, weather->later_permille))
+		job->later_ms = prng_between(prng, 1, 80000);
+	if (prng_chance(prng, weather->deadline_permille))
+		job->deadline_ms = prng_between(prng, 500, 120000);
+	if (prng_chance(prng, weather->cancel_permille))
+		job->cancel_after_us = prng_between(prng, 1, 60000000);
+	job->reply = prng_chance(prng, weather->reply_permille);
+	job->attempts = (uint32_t)prng_between(prng, 1, 4);
+	job->flaw = (uint32_t)prng_below(prng, FLAWS);
+}
+
+static void
+draw_job(struct producer_job *job, const struct weather *weather, struct prng *prng)
+{
+	bool burst = prng_chance(prng, weather->burst_permille);
+	uint64_t at_us = prng_between(prng, 0, weather->arrive_us);
+
+	*job = (struct producer_job){
+		.upstream = (uint32_t)prng_below(prng, weather->upstreams_count),
+		.model = (uint32_t)prng_below(prng, weather->models_count),
+		.system = (uint32_t)prng_below(prng, weather->systems_count),
+		.at_us = burst ? 1000000 : 1000000 + at_us,
+	};
+	if (weather->documents_count > 0 && prng_chance(prng, 700))
+		job->document = 1 + (uint32_t)prng_below(prng, weather->documents_count);
+	job->pool = job->system % weather->pools_count;
+	draw_kind(job, weather, prng);
+	draw_options(job, weather, prng);
+}
+
+static void on_up(void *context);
+static void on_down(void *context);
+static void on_answer(void *context, uint64_t tag, const struct reply *reply);
+
+void
+producer_init(struct producer *producer, struct wire_hub *hub,
+              const struct weather *weather, uint64_t seed)
+{
+	*producer = (struct producer){
+		.agenda = hub->agenda,
+		.trace = hub->trace,
+		.weather = weather,
+		.wire = {
+			.hub = hub,
+			.name = "producer",
+			.on_up = on_up,
+			.on_down = on_down,
+			.on_answer = on_answer,
+			.context = producer,
+		},
+		.jobs_count = weather->jobs_count,
+		.body = BUFFER_INIT(BODY_MAX),
+		.text = BUFFER_INIT(BODY_MAX),
+	};
+	prng_init(&producer->prng, seed);
+	producer->jobs = calloc(weather->jobs_count, sizeof *producer->jobs);
+	VERIFY(producer->jobs);
+	for (uint32_t i = 0; i < weather->jobs_count; i++)
+		draw_job(&producer->jobs[i], weather, &producer->prng);
+	producer->waiting = weather->jobs_count;
+}
+
+void
+producer_fini(struct producer *producer)
+{
+	buffer_fini(&producer->body);
+	buffer_fini(&producer->text);
+	free(producer->jobs);
+}
+
+bool
+producer_is_done(const struct producer *producer)
+{
+	return producer->waiting == 0;
+}
+
+/* A text of `size` bytes that only its title tells from others. */
+static void
+write_text(struct buffer *out, const char *title, size_t size)
+{
+	size_t end = out->len + size;
+
+	buffer_append_text(out, title);
+	while (out->len < end)
+		buffer_append_text(out, " Answer with care and to the point.");
+}
+
+static void
+write_system(struct producer *producer, const struct producer_job *job, uint32_t number)
+{
+	char title[64];
+
+	if (job->kind == PRODUCER_SINGLE)
+		(void)snprintf(title, sizeof title, "A prompt of its own, %u.", number);
+	else
+		(void)snprintf(title, sizeof title, "System prompt %u.", job->system);
+	write_text(&producer->body, title,
+	           job->kind == PRODUCER_SINGLE ? SINGLE_SIZE : SYSTEM_SIZE);
+}
+
+static void
+write_messages(struct producer *producer, const struct producer_job *job, uint32_t number)
+{
+	struct buffer *out = &producer->body;
+	char title[64];
+
+	if (job->document > 0) {
+		(void)snprintf(title, sizeof title, "Document %u.", job->document);
+		buffer_append_text(out, "{\"role\":\"user\",\"content\":\"");
+		write_text(out, title, DOCUMENT_SIZE);
+		buffer_append_text(out, "\"},");
+	}
+	buffer_append_format(out, "{\"role\":\"user\",\"content\":\"Question %u?\"}]",
+	                     number);
+}
+
+static void
+write_body(struct producer *producer, const struct producer_job *job, uint32_t number)
+{
+	struct buffer *out = &producer->body;
+	char model[32];
+
+	buffer_clear(out);
+	producer_model(job->upstream, job->model, model);
+	buffer_append_format(out, "{\"model\":\"%s\",\"max_tokens\":%u,", model,
+	                     MAX(producer->weather->output_tokens, 1));
+	if (job->kind == PRODUCER_OPAQUE)
+		buffer_append_text(out, "\"metadata\":1,\"metadata\":2,");
+	if (job->kind != PRODUCER_NAMED && job->upstream == 0) {
+		buffer_append_text(out, "\"system\":\"");
+		write_system(producer, job, number);
+		buffer_append_text(out, "\",");
+	}
+	buffer_append_text(out, "\"messages\":[");
+	if (job->kind != PRODUCER_NAMED && job->upstream != 0) {
+		buffer_append_text(out, "{\"role\":\"system\",\"content\":\"");
+		write_system(producer, job, number);
+		buffer_append_text(out, "\"},");
+	}
+	write_messages(producer, job, number);
+	buffer_append_byte(out, '}');
+}
+
+/* Words of one XADD. */
+struct words {
+	struct span argv[48];
+	size_t argc;
+	char texts[24][64];
+	size_t texts_count;
+};
+
+static void
+add(struct words *words, const char *name, struct span value)
+{
+	words->argv[words->argc++] = span_from(name);
+	words->argv[words->argc++] = value;
+}
+
+static struct span
+print(struct words *words, const char *format, uint64_t number)
+{
+	char *text = words->texts[words->texts_count++];
+
+	VERIFY(words->texts_count <= ARRAY_SIZE(words->texts));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	(void)snprintf(text, sizeof words->texts[0], format, number);
+#pragma GCC diagnostic pop
+	return span_from(text);
+}
+
+static void
+add_options(struct words *words, const struct producer_job *job, uint32_t number)
+{
+	add(words, "ref", print(words, "%" PRIu64, number));
+	add(words, "route", print(words, "route-%" PRIu64, job->pool));
+	add(words, "attempts", print(words, "%" PRIu64, job->attempts));
+	if (job->band != 'n')
+		add(words, "priority", job->band == 'h' ? SPAN("high") : SPAN("low"));
+	if (job->hold_max_ms > 0)
+		add(words, "hold_max", print(words, "%" PRIu64 "ms", job->hold_max_ms));
+	if (job->later_ms > 0)
+		add(words, "not_before", print(words, "+%" PRIu64 "ms", job->later_ms));
+	if (job->deadline_ms > 0)
+		add(words, "deadline", print(words, "+%" PRIu64 "ms", job->deadline_ms));
+	if (job->reply)
+		add(words, "reply", print(words, "list%" PRIu64, number % 3));
+}
+
+static void
+add_shared(struct words *words, const struct producer_job *job)
+{
+	bool has_system_message = job->upstream != 0;
+
+	if (job->kind != PRODUCER_DECLARED)
+		return;
+	if (job->document > 0)
+		add(words, "shared",
+		    has_system_message ? SPAN("messages:2") : SPAN("messages:1"));
+	else
+		add(words, "shared",
+		    has_system_message ? SPAN("messages:1") : SPAN("system"));
+}
+
+/* What the world should refuse, each for its own reason. */
+static void
+add_flaw(struct words *words, const struct producer_job *job, struct span body)
+{
+	switch (job->flaw) {
+	case 0:
+		add(words, "body", SPAN("{\"model\":"));
+		break;
+	case 1:
+		add(words, "body", body);
+		add(words, "upstream", SPAN("nowhere"));
+		break;
+	case 2:
+		add(words, "body", body);
+		add(words, "unique", SPAN("key"));
+		break;
+	case 3:
+		add(words, "body", body);
+		add(words, "priority", SPAN("urgent"));
+		break;
+	default:
+		add(words, "body", body);
+		add(words, "shared", SPAN("messages:99"));
+		break;
+	}
+}
+
+static void
+name_prefix(const struct producer_job *job, char ret_name[48])
+{
+	(void)snprintf(ret_name, 48, "prefix-%u-%u-%u", job->upstream, job->model,
+	               job->system);
+}
+
+/* Puts a named prefix through the inbox, ahead of its first job. */
+static void
+put_prefix(struct producer *producer, const struct producer_job *job)
+{
+	bool *put = &producer->named_put[job->upstream][job->model][job->system % 8];
+	struct words words = { .argv = { SPAN("XADD"), SPAN("warmq:jobs"), SPAN("*") },
+		               .argc = 3 };
+	char name[48];
+
+	if (*put)
+		return;
+	*put = true;
+	name_prefix(job, name);
+	buffer_clear(&producer->text);
+	buffer_append_text(&producer->text,
+	                   job->upstream == 0 ? "{\"system\":\""
+	                                      : "{\"messages\":[{\"role\":\"system\","
+	                                        "\"content\":\"");
+	write_text(&producer->text, name, SYSTEM_SIZE);
+	buffer_append_text(&producer->text, job->upstream == 0 ? "\"}" : "\"}]}");
+	add(&words, "put_prefix", span_from(name));
+	add(&words, "body", buffer_span(&producer->text));
+	wire_send(&producer->wire, TAG_PREFIX, words.argv, words.argc);
+}
+
+static void
+send_job(struct producer *producer, uint32_t number)
+{
+	struct producer_job *job = &producer->jobs[number];
+	struct words words = { .argv = { SPAN("XADD"), SPAN("warmq:jobs"), SPAN("*") },
+		               .argc = 3 };
+	char name[48];
+
+	write_body(producer, job, number);
+	if (job->kind == PRODUCER_NAMED) {
+		put_prefix(producer, job);
+		name_prefix(job, name);
+		add(&words, "prefix", span_from(name));
+	}
+	if (job->kind != PRODUCER_BAD || job->flaw != 1)
+		add(&words, "upstream", span_from(producer_upstream(job->upstream)));
+	add_options(&words, job, number);
+	add_shared(&words, job);
+	if (job->kind == PRODUCER_BAD)
+		add_flaw(&words, job, buffer_span(&producer->body));
+	else
+		add(&words, "body", buffer_span(&producer->body));
+	job->sent = true;
+	wire_send(&producer->wire, number, words.argv, words.argc);
+}
+
+static void
+send_all_due(struct producer *producer)
+{
+	if (!wire_is_up(&producer->wire))
+		return;
+	for (uint32_t i = 0; i < producer->jobs_count; i++) {
+		struct producer_job *job = &producer->jobs[i];
+
+		if (!job->sent && job->at_us <= producer->agenda->now_us)
+			send_job(producer, i);
+	}
+}
+
+static void
+on_arrival(void *context, uint64_t number)
+{
+	send_all_due(context);
+}
+
+static void
+on_cancel(void *context, uint64_t number)
+{
+	struct producer *producer = context;
+	struct producer_job *job = &producer->jobs[number];
+	const struct span argv[] = {
+		SPAN("FCALL"), SPAN("warmq_cancel"),  SPAN("1"), SPAN("warmq:meta"),
+		SPAN("1"),     span_from(job->entry),
+	};
+
+	trace_line(producer->trace, "producer cancels %s", job->entry);
+	wire_send(&producer->wire, TAG_CANCEL, argv, ARRAY_SIZE(argv));
+}
+
+static void
+on_answer(void *context, uint64_t tag, const struct reply *reply)
+{
+	struct producer *producer = context;
+	struct producer_job *job;
+
+	if (tag >= TAG_PREFIX || reply->kind != REPLY_TEXT)
+		return;
+	job = &producer->jobs[tag];
+	if (job->acked)
+		return;
+	job->acked = true;
+	producer->waiting--;
+	(void)snprintf(job->entry, sizeof job->entry, "%.*s", (int)reply->text.len,
+	               reply->text.data);
+	if (job->cancel_after_us > 0)
+		agenda_in(producer->agenda, job->cancel_after_us, on_cancel, producer,
+		          tag);
+}
+
+static void
+on_reconnect(void *context, uint64_t number)
+{
+	struct producer *producer = context;
+
+	producer->reconnecting = false;
+	if (!producer->wire.connection)
+		wire_open(&producer->wire);
+}
+
+static void
+reconnect(struct producer *producer)
+{
+	if (producer->reconnecting)
+		return;
+	producer->reconnecting = true;
+	agenda_in(producer->agenda, prng_between(&producer->prng, 10000, 1000000),
+	          on_reconnect, producer, 0);
+}
+
+static void
+on_up(void *context)
+{
+	send_all_due(context);
+}
+
+/* What was not acknowledged is sent again. */
+static void
+on_down(void *context)
+{
+	struct producer *producer = context;
+
+	for (uint32_t i = 0; i < producer->jobs_count; i++)
+		producer->jobs[i].sent = producer->jobs[i].acked;
+	memset(producer->named_put, 0, sizeof producer->named_put);
+	reconnect(producer);
+}
+
+/* A connection that says nothing for so long is given up. */
+static void
+on_doubt(void *context, uint64_t number)
+{
+	struct producer *producer = context;
+	bool waits = false;
+
+	for (uint32_t i = 0; i < producer->jobs_count; i++)
+		waits = waits || (producer->jobs[i].sent && !producer->jobs[i].acked);
+	if (waits && number == 1) {
+		wire_close(&producer->wire);
+		on_down(producer);
+		number = 0;
+	}
+	agenda_in(producer->agenda, 2500000, on_doubt, producer, waits);
+}
+
+void
+producer_start(struct producer *producer)
+{
+	wire_open(&producer->wire);
+	for (uint32_t i = 0; i < producer->jobs_count; i++)
+		agenda_at(producer->agenda, producer->jobs[i].at_us, on_arrival, producer,
+		          i);
+	agenda_in(producer->agenda, 2500000, on_doubt, producer, 0);
+}

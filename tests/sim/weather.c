@@ -1,0 +1,229 @@
+#include "tests/sim/weather.h"
+
+#define SECOND_US UINT64_C(1000000)
+
+static const struct wire_knobs CALM_WIRE = {
+	.delay_us_min = 100,
+	.delay_us_max = 400,
+};
+
+void
+weather_init_calm(struct weather *weather, uint64_t seed)
+{
+	*weather = (struct weather){
+		.seed = seed,
+		.schedulers_count = 1,
+		.workers_count = 1,
+		.slots = 8,
+		.jobs_count = 20,
+		.upstreams_count = 1,
+		.models_count = 1,
+		.systems_count = 1,
+		.pools_count = 1,
+		.burst_permille = 1000,
+		.timeout_ms = 120000,
+		.tokens_per_kb = 20000,
+		.output_tokens = 100,
+		.wire = CALM_WIRE,
+		.provider = {
+			.cache = {
+				.entries_max = 4096,
+				.requests_max = 2048,
+				.writes_max = 2048,
+				.knobs = { .shards = 1 },
+			},
+			.timing = TIMING_KNOBS_DEFAULT,
+		},
+		.safety_us = 60 * SECOND_US,
+	};
+	weather->provider.timing.job_us = 2 * SECOND_US;
+	weather->provider.timing.job_permille = 200;
+}
+
+/* Most seeds are small; some are a crowd. */
+static void
+draw_work(struct weather *weather, struct prng *prng)
+{
+	weather->jobs_count = (uint32_t)prng_between(prng, 8, 60);
+	if (prng_chance(prng, 60))
+		weather->jobs_count = (uint32_t)prng_between(prng, 150, 300);
+	weather->upstreams_count = 1 + prng_chance(prng, 250);
+	weather->models_count = 1 + prng_chance(prng, 250);
+	weather->systems_count = (uint32_t)prng_between(prng, 1, 4);
+	weather->documents_count =
+		prng_chance(prng, 350) ? (uint32_t)prng_between(prng, 1, 4) : 0;
+
+	weather->arrive_us = prng_between(prng, 0, 60) * SECOND_US;
+	weather->burst_permille = (uint32_t)prng_between(prng, 0, 1000);
+	weather->hold_max_ms =
+		prng_chance(prng, 300) ? prng_between(prng, 3000, 20000) : 0;
+	weather->timeout_ms = prng_between(prng, 20000, 90000);
+	weather->tokens_per_kb = (uint32_t)prng_between(prng, 2000, 40000);
+	weather->output_tokens = (uint32_t)prng_between(prng, 10, 2000);
+	weather->provider.timing.job_us =
+		(uint32_t)(prng_between(prng, 1, 80) * SECOND_US / 10);
+	weather->provider.timing.job_permille = (uint32_t)prng_between(prng, 0, 900);
+}
+
+/* Kinds of jobs that are rare in life and present in some seeds. */
+static void
+draw_kinds(struct weather *weather, struct prng *prng)
+{
+	uint32_t *kinds[] = {
+		&weather->single_permille, &weather->opaque_permille,
+		&weather->inline_permille, &weather->named_permille,
+		&weather->packed_permille, &weather->reply_permille,
+		&weather->now_permille,    &weather->band_permille,
+		&weather->later_permille,  &weather->deadline_permille,
+		&weather->cancel_permille, &weather->bad_permille,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		bool there = prng_chance(prng, 300);
+		uint32_t share = (uint32_t)prng_between(prng, 20, 400);
+
+		*kinds[i] = there ? share : 0;
+	}
+	weather->cancel_permille = MIN(weather->cancel_permille, 150);
+	weather->bad_permille = MIN(weather->bad_permille, 100);
+}
+
+static void
+draw_fleet(struct weather *weather, struct prng *prng)
+{
+	weather->schedulers_count = 1 + prng_chance(prng, 400);
+	weather->workers_count = (uint32_t)prng_between(prng, 1, 4);
+	weather->slots = (uint32_t)prng_between(prng, 1, 16);
+	if (prng_chance(prng, 100))
+		weather->slots = 64;
+	weather->pools_count =
+		weather->workers_count > 1 && prng_chance(prng, 200) ? 2 : 1;
+	weather->drift_ppm = prng_chance(prng, 300) ? 500 : 0;
+}
+
+static void
+draw_links(struct weather *weather, struct prng *prng)
+{
+	weather->wire.delay_us_max = prng_chance(prng, 300) ? 60000 : 2000;
+	if (prng_chance(prng, 500)) {
+		weather->wire.cut_permille = (uint32_t)prng_between(prng, 1, 20);
+		weather->wire.silent_permille = (uint32_t)prng_between(prng, 0, 500);
+		weather->wire.late_permille = (uint32_t)prng_between(prng, 0, 500);
+		weather->wire.lost_permille = (uint32_t)prng_between(prng, 0, 500);
+		weather->wire.late_us_max = prng_between(prng, 1, 40) * SECOND_US;
+	}
+	weather->wake_lost_permille =
+		prng_chance(prng, 400) ? (uint32_t)prng_between(prng, 0, 1000) : 0;
+}
+
+static uint32_t
+draw_count(struct prng *prng, uint32_t permille, uint32_t max)
+{
+	bool there = prng_chance(prng, permille);
+	uint32_t count = (uint32_t)prng_between(prng, 1, max);
+
+	return there ? count : 0;
+}
+
+static void
+draw_accidents(struct weather *weather, struct prng *prng)
+{
+	weather->worker_crashes = draw_count(prng, 350, 4);
+	weather->worker_freezes = draw_count(prng, 250, 3);
+	weather->scheduler_crashes = draw_count(prng, 300, 3);
+	weather->scheduler_freezes = draw_count(prng, 200, 2);
+	weather->redis_restarts = draw_count(prng, 200, 2);
+	weather->clock_steps = draw_count(prng, 150, 2);
+	weather->clogs = draw_count(prng, 250, 3);
+	weather->partitions = draw_count(prng, 250, 3);
+	weather->hold_flips = draw_count(prng, 80, 2);
+	weather->redis_lost_us_max = prng_chance(prng, 500) ? SECOND_US : 0;
+	weather->freeze_us_max = prng_between(prng, 1, 90) * SECOND_US;
+	weather->clock_step_us_max = prng_between(prng, 1, 60) * SECOND_US;
+}
+
+void
+weather_draw_provider(struct weather *weather, struct prng *prng)
+{
+	struct cache_knobs *cache = &weather->provider.cache.knobs;
+	uint32_t *faults = weather->provider.fault.permille;
+
+	*cache = (struct cache_knobs){ .shards = 1 };
+	if (prng_chance(prng, 500)) {
+		cache->lag = (enum cache_lag)prng_below(prng, CACHE_LAG_COUNT);
+		cache->lag_us = prng_between(prng, 0, 2500) * 1000;
+	}
+	cache->off = prng_chance(prng, 80);
+	cache->readable_at_end = prng_chance(prng, 80);
+	cache->miss_permille =
+		prng_chance(prng, 150) ? (uint32_t)prng_between(prng, 10, 300) : 0;
+	cache->evict_permille =
+		prng_chance(prng, 150) ? (uint32_t)prng_between(prng, 10, 200) : 0;
+	cache->unknown_permille =
+		prng_chance(prng, 150) ? (uint32_t)prng_between(prng, 100, 1000) : 0;
+	memset(faults, 0, sizeof weather->provider.fault.permille);
+	for (int fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
+		bool there = prng_chance(prng, 120);
+		uint32_t rate = (uint32_t)prng_between(prng, 10, 70);
+
+		faults[fault] = there ? rate : 0;
+	}
+	weather->provider.retry_after_ms =
+		prng_chance(prng, 500) ? (uint32_t)prng_between(prng, 200, 5000) : 0;
+}
+
+static void
+draw_limits(struct weather *weather, struct prng *prng)
+{
+	struct limit_knobs knobs = { 0 };
+
+	if (!prng_chance(prng, 200))
+		return;
+	knobs.per_minute[LIMIT_BUCKET_REQUESTS] = (uint32_t)prng_between(prng, 60, 600);
+	knobs.per_minute[LIMIT_BUCKET_INPUT] =
+		(uint32_t)prng_between(prng, 100000, 2000000);
+	knobs.per_minute[LIMIT_BUCKET_OUTPUT] =
+		(uint32_t)prng_between(prng, 50000, 400000);
+	for (int class = 0; class < ENGINE_CLASSES_MAX; class ++)
+		weather->provider.limits[class] = knobs;
+	if (prng_chance(prng, 500)) {
+		for (int bucket = 0; bucket < LIMIT_BUCKET_COUNT; bucket++)
+			weather->limits[bucket] = knobs.per_minute[bucket];
+	}
+}
+
+void
+weather_init(struct weather *weather, uint64_t seed)
+{
+	struct prng root;
+	struct prng parts[7];
+
+	weather_init_calm(weather, seed);
+	prng_init(&root, seed);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		parts[i] = prng_fork(&root);
+	draw_fleet(weather, &parts[0]);
+	draw_work(weather, &parts[1]);
+	draw_kinds(weather, &parts[2]);
+	draw_limits(weather, &parts[3]);
+	weather->safety_us = prng_between(&parts[4], 30, 120) * SECOND_US;
+	if (!prng_chance(&parts[4], 900))
+		return; /* a quiet day: then nothing excuses anything */
+	if (prng_chance(&parts[4], 700))
+		draw_links(weather, &parts[5]);
+	if (prng_chance(&parts[4], 700))
+		draw_accidents(weather, &parts[5]);
+	if (prng_chance(&parts[4], 600))
+		weather_draw_provider(weather, &parts[6]);
+	weather->provider_changes = prng_chance(&parts[4], 200);
+}
+
+void
+weather_clear(struct weather *weather)
+{
+	weather->wire = CALM_WIRE;
+	weather->wake_lost_permille = 0;
+	weather->provider.cache.knobs = (struct cache_knobs){ .shards = 1 };
+	memset(&weather->provider.fault, 0, sizeof weather->provider.fault);
+	weather->provider_changes = false;
+}
