@@ -1,0 +1,130 @@
+#include "tests/sim/oracle_book.h"
+
+#include <inttypes.h>
+
+#define UNIT 60000 /* of a bucket's level: a ms refills `limit` units */
+
+static void
+refill(struct oracle *oracle, struct oracle_bucket *bucket)
+{
+	uint64_t now = oracle_book_now_ms(oracle);
+	int64_t size = (int64_t)bucket->limit * UNIT;
+
+	if (now > bucket->at_ms)
+		bucket->level += (int64_t)((now - bucket->at_ms) * bucket->limit);
+	bucket->level = MIN(bucket->level, size);
+	bucket->at_ms = now;
+}
+
+void
+oracle_budget_move(struct oracle *oracle, uint32_t budget, int64_t requests,
+                   int64_t input, int64_t output)
+{
+	int64_t by[ORACLE_BUCKETS] = { requests, input, output };
+
+	for (int i = 0; i < ORACLE_BUCKETS; i++) {
+		struct oracle_bucket *bucket = &oracle->budgets[budget].buckets[i];
+
+		if (bucket->limit == 0)
+			continue;
+		refill(oracle, bucket);
+		bucket->level += by[i] * UNIT;
+		bucket->level = MIN(bucket->level, (int64_t)bucket->limit * UNIT);
+	}
+}
+
+/* I10: a start needs its estimate, or a full bucket. */
+static void
+judge_buckets(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	int64_t needs[ORACLE_BUCKETS] = { 1, (int64_t)lease->input,
+		                          (int64_t)lease->output };
+	struct oracle_budget *budget = &oracle->budgets[lease->budget];
+
+	for (int i = 0; i < ORACLE_BUCKETS; i++) {
+		struct oracle_bucket *bucket = &budget->buckets[i];
+		int64_t need = MIN(needs[i], (int64_t)bucket->limit);
+
+		if (bucket->limit == 0 || oracle->rolled_back || oracle->clock_stepped)
+			continue;
+		refill(oracle, bucket);
+		if (bucket->level < (need - 1) * UNIT)
+			oracle_fail(oracle, "I10",
+			            "budget %s starts with %" PRId64 " of %" PRId64
+			            " in bucket %d",
+			            budget->name, bucket->level / UNIT, need, i);
+	}
+}
+
+void
+oracle_budget_field(struct oracle *oracle, struct span name, struct span field,
+                    struct span value)
+{
+	static const char *const LIMITS[] = { "r.limit", "i.limit", "o.limit" };
+	uint32_t index = oracle_book_budget_make(oracle, name);
+	struct oracle_budget *budget = &oracle->budgets[index];
+
+	if (span_equals(field, SPAN("pace")))
+		budget->pace_now = oracle_book_number(value);
+	for (int i = 0; i < ORACLE_BUCKETS; i++) {
+		struct oracle_bucket *bucket = &budget->buckets[i];
+
+		if (!span_equals(field, span_from(LIMITS[i])))
+			continue;
+		if (bucket->limit == 0) {
+			bucket->level = (int64_t)oracle_book_number(value) * UNIT;
+			bucket->at_ms = oracle_book_now_ms(oracle);
+		} else if (bucket->limit != oracle_book_number(value)) {
+			refill(oracle, bucket);
+		}
+		bucket->limit = oracle_book_number(value);
+		bucket->level = MIN(bucket->level, (int64_t)bucket->limit * UNIT);
+	}
+}
+
+void
+oracle_budget_judge(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	const struct oracle_budget *budget = &oracle->budgets[lease->budget];
+
+	if (budget->pace_before > 0 && budget->in_flight >= budget->pace_before)
+		oracle_fail(oracle, "pace",
+		            "budget %s starts at %u in flight, pace %" PRIu64,
+		            budget->name, budget->in_flight, budget->pace_before);
+	if (lease->at_ms < budget->parked_until_ms && !oracle->rolled_back &&
+	    !oracle->clock_stepped)
+		oracle_fail(oracle, "I10",
+		            "budget %s starts %" PRIu64 " ms before its time",
+		            budget->name, budget->parked_until_ms - lease->at_ms);
+	judge_buckets(oracle, lease);
+}
+
+/* A deferral that parks: the account rests at least so long. */
+void
+oracle_budget_park(struct oracle *oracle, const struct reply *reply)
+{
+	uint64_t park_ms =
+		oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_NONCE + 7));
+	struct oracle_budget *budget;
+	uint32_t lane = ORACLE_NONE;
+
+	if (park_ms == 0 || !reply_is(reply_at(reply, 0), "OK"))
+		return;
+	for (uint32_t i = 0; i < oracle->leases_count; i++) {
+		const struct oracle_lease *lease = &oracle->leases[i];
+
+		if (!lease->used &&
+		    lease->slot == oracle_book_number(oracle_book_word(
+					   oracle, ORACLE_WORD_NONCE + 2)) &&
+		    lease->q == oracle_book_number(oracle_book_word(
+					oracle, ORACLE_WORD_NONCE + 3)) &&
+		    span_equals(span_from(lease->nonce),
+		                oracle_book_word(oracle, ORACLE_WORD_NONCE)))
+			lane = lease->lane;
+	}
+	if (lane == ORACLE_NONE)
+		return;
+	budget = &oracle->budgets[oracle->lanes[lane].budget];
+	budget->parked_until_ms =
+		MAX(budget->parked_until_ms, oracle_book_now_ms(oracle) + park_ms);
+}

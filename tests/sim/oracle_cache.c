@@ -1,0 +1,265 @@
+#include "tests/sim/oracle_book.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+	MISSES_MAX = 3,   /* after so many a lane may give holding up */
+	REFUSALS_MAX = 3, /* and after so many leaders refused */
+
+	SEND_US_MAX =
+		9000000, /* from claim to sending: what the margin of `until` covers */
+};
+
+/* What the provider knows of the prefix that ends with this block. */
+static bool
+look_up(const struct oracle *oracle, const struct site_call *call, uint32_t block,
+        struct cache_node *ret_node)
+{
+	return cache_model_find(engine_cache(oracle->site->engine), call->ask.scope, 0,
+	                        call->ask.blocks[block].hash, ret_node) == 0;
+}
+
+/* The lease on whose behalf the request runs; ORACLE_NONE if it has ended meanwhile. */
+static uint32_t
+lease_of(const struct oracle *oracle, const struct site_call *call)
+{
+	for (uint32_t i = 0; i < oracle->leases_count; i++) {
+		const struct oracle_lease *lease = &oracle->leases[i];
+		const char *id =
+			lease->job == ORACLE_NONE ? NULL : oracle->jobs[lease->job].id;
+
+		if (lease->used && lease->slot == call->ask.slot &&
+		    lease->q == call->ask.q &&
+		    (id ? strcmp(id, call->ask.id) == 0 : call->ask.id[0] == 'w'))
+			return i;
+	}
+	return ORACLE_NONE;
+}
+
+/* Held by nobody's gate: its own hold had ended, or holding was off. */
+static bool
+is_exempt(const struct oracle_lease *lease)
+{
+	return lease->unheld || lease->role == PROTOCOL_HOLD_LIMIT ||
+	       lease->role == PROTOCOL_NOW;
+}
+
+static void
+excuse(struct oracle *oracle, uint32_t node, const char *why)
+{
+	if (oracle->nodes[node].excuse)
+		return;
+	oracle->nodes[node].excuse = why;
+	trace_line(oracle->trace, "oracle: a prefix is excused: %s", why);
+}
+
+/* Other requests that may be writing this node: leased, gated, no byte yet. */
+static uint32_t
+count_writers(const struct oracle *oracle, uint32_t node)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < oracle->requests_count; i++) {
+		const struct oracle_request *request = &oracle->requests[i];
+		uint32_t lease = lease_of(oracle, request->call);
+
+		if (request->responded || !request->call->open || lease == ORACLE_NONE ||
+		    is_exempt(&oracle->leases[lease]))
+			continue;
+		for (uint32_t k = 0; k < request->nodes_count; k++)
+			count += request->nodes[k] == node;
+	}
+	return count;
+}
+
+/* The provider has not got an entry that it should have. */
+static void
+learn_loss(struct oracle *oracle, uint32_t index, const struct cache_node *seen,
+           bool is_known)
+{
+	struct oracle_node *node = &oracle->nodes[index];
+	uint64_t now_us = oracle->agenda->now_us;
+
+	if (node->readable_since_us == 0)
+		return;
+	if (is_known && seen->readable_us != CACHE_MODEL_NEVER_US &&
+	    now_us >= seen->expires_us)
+		node->readable_since_us = node->was_written = 0; /* it lived its time */
+	else
+		excuse(oracle, index, "its entry vanished");
+}
+
+/* A reader that came too early, or whom the provider did not let read. */
+static void
+learn_miss(struct oracle *oracle, uint32_t index)
+{
+	struct oracle_node *node = &oracle->nodes[index];
+
+	if (++node->misses >= MISSES_MAX)
+		excuse(oracle, index, "three readers missed it");
+}
+
+static void
+judge_plain(struct oracle *oracle, const struct oracle_lease *lease,
+            const struct site_call *call, uint32_t index, const struct cache_node *seen,
+            bool is_known)
+{
+	bool expired = is_known && seen->readable_us != CACHE_MODEL_NEVER_US &&
+	               oracle->agenda->now_us >= seen->expires_us;
+	uint64_t since_us = (server_now_ms(oracle->server) - lease->at_ms) * 1000;
+
+	if (lease->role != PROTOCOL_PLAIN || oracle->nodes[index].excuse)
+		return;
+	if (!expired)
+		oracle_fail(oracle, "I2", "%s starts while its prefix cannot be read",
+		            call->ask.id);
+	else if (!oracle->clock_stepped && !oracle->rolled_back && since_us < SEND_US_MAX)
+		oracle_fail(oracle, "I7", "%s starts on a prefix that has expired",
+		            call->ask.id);
+}
+
+/* One marked block of a request that begins. */
+static void
+judge_block(struct oracle *oracle, struct oracle_request *request, uint32_t block,
+            const struct oracle_lease *lease)
+{
+	const struct site_call *call = request->call;
+	struct cache_node seen = { 0 };
+	bool is_known = look_up(oracle, call, block, &seen);
+	bool is_readable = is_known && seen.readable_us <= oracle->agenda->now_us &&
+	                   oracle->agenda->now_us < seen.expires_us;
+	uint32_t index = oracle_book_node_make(oracle, call->ask.scope,
+	                                       call->ask.blocks[block].hash);
+	uint32_t writers;
+
+	if (is_readable) {
+		oracle->nodes[index].readable_since_us = MAX(seen.readable_us, 1);
+		return;
+	}
+	learn_loss(oracle, index, &seen, is_known);
+	if (oracle->nodes[index].was_written)
+		learn_miss(oracle, index);
+	request->nodes[request->nodes_count++] = index;
+	if (!lease || is_exempt(lease))
+		return;
+	writers = count_writers(oracle, index);
+	oracle->writers_max = MAX(oracle->writers_max, writers + 1);
+	if (writers > 0 && !oracle->nodes[index].excuse)
+		oracle_fail(oracle, "I1",
+		            "%s may write a prefix that %u others are writing",
+		            call->ask.id, writers);
+	judge_plain(oracle, lease, call, index, &seen, is_known);
+}
+
+static uint32_t
+tokens_up_to(const struct site_call *call, uint32_t block)
+{
+	uint32_t tokens = 0;
+
+	for (uint32_t i = 0; i <= block; i++)
+		tokens += call->ask.blocks[i].tokens;
+	return tokens;
+}
+
+static void
+on_accepted(void *context, struct site_call *call)
+{
+	struct oracle *oracle = context;
+	const struct cache_usage *usage = &call->answer.usage;
+	uint32_t lease = lease_of(oracle, call);
+	struct oracle_request *request;
+
+	if (oracle->requests_count == oracle->requests_room) {
+		oracle->requests_room =
+			oracle->requests_room ? oracle->requests_room * 2 : 64;
+		oracle->requests =
+			realloc(oracle->requests,
+		                oracle->requests_room * sizeof *oracle->requests);
+		VERIFY(oracle->requests);
+	}
+	/* judged before it counts itself */
+	request = &oracle->requests[oracle->requests_count];
+	*request = (struct oracle_request){ .call = call };
+	for (uint32_t i = 0; i < call->ask.blocks_count; i++) {
+		const struct cache_block *block = &call->ask.blocks[i];
+		uint32_t node;
+
+		if (block->marker == CACHE_MARKER_NONE ||
+		    tokens_up_to(call, i) < call->ask.minimum_tokens)
+			continue;
+		node = oracle_book_node_make(oracle, call->ask.scope, block->hash);
+		if (!usage->known)
+			excuse(oracle, node, "its usage was not told");
+		if (usage->read_tokens == 0 && usage->written_tokens == 0)
+			excuse(oracle, node, "the provider does not cache it");
+		if (oracle->nodes[node].readable_since_us > 0 &&
+		    usage->read_tokens < tokens_up_to(call, i))
+			learn_miss(oracle, node);
+		judge_block(oracle, request, i,
+		            lease == ORACLE_NONE ? NULL : &oracle->leases[lease]);
+	}
+	oracle->requests_count++;
+}
+
+static struct oracle_request *
+find_request(struct oracle *oracle, const struct site_call *call)
+{
+	for (uint32_t i = 0; i < oracle->requests_count; i++) {
+		if (oracle->requests[i].call == call)
+			return &oracle->requests[i];
+	}
+	return NULL;
+}
+
+static void
+on_responded(void *context, struct site_call *call)
+{
+	struct oracle *oracle = context;
+	struct oracle_request *request = find_request(oracle, call);
+
+	if (!request)
+		return;
+	request->responded = true;
+	for (uint32_t i = 0; i < request->nodes_count; i++)
+		oracle->nodes[request->nodes[i]].was_written = true;
+}
+
+static void
+on_over(void *context, struct site_call *call)
+{
+	struct oracle *oracle = context;
+	struct oracle_request *request = find_request(oracle, call);
+
+	if (request)
+		*request = oracle->requests[--oracle->requests_count];
+}
+
+static void
+on_refused(void *context, struct site_call *call)
+{
+	struct oracle *oracle = context;
+
+	if (call->answer.status != 400)
+		return;
+	for (uint32_t i = 0; i < call->ask.blocks_count; i++) {
+		uint32_t node;
+
+		if (call->ask.blocks[i].marker == CACHE_MARKER_NONE)
+			continue;
+		node = oracle_book_node_make(oracle, call->ask.scope,
+		                             call->ask.blocks[i].hash);
+		if (++oracle->nodes[node].refusals >= REFUSALS_MAX)
+			excuse(oracle, node, "three of its leaders were refused");
+	}
+}
+
+void
+oracle_cache_attach(struct oracle *oracle)
+{
+	oracle->site->on_accepted = on_accepted;
+	oracle->site->on_responded = on_responded;
+	oracle->site->on_over = on_over;
+	oracle->site->on_refused = on_refused;
+	oracle->site->context = oracle;
+}

@@ -1,0 +1,181 @@
+#include "tests/sim/oracle_book.h"
+
+#include <inttypes.h>
+
+static bool
+is_of_session(const struct oracle *oracle)
+{
+	return oracle_book_runs(oracle, "claim") || oracle_book_runs(oracle, "settle") ||
+	       oracle_book_runs(oracle, "begin") || oracle_book_runs(oracle, "fail") ||
+	       oracle_book_runs(oracle, "release") || oracle_book_runs(oracle, "bye") ||
+	       oracle_book_runs(oracle, "beat");
+}
+
+static void
+note_settled(struct oracle *oracle)
+{
+	struct span nonce = oracle_book_word(oracle, ORACLE_WORD_NONCE);
+
+	for (uint32_t i = 0; i < oracle->leases_count; i++) {
+		const struct oracle_lease *lease = &oracle->leases[i];
+
+		if (!lease->used || lease->job == ORACLE_NONE ||
+		    !span_equals(span_from(lease->nonce), nonce) ||
+		    oracle_lease_words(oracle, lease) == 0)
+			continue;
+		VERIFY(oracle->settled_count < ARRAY_SIZE(oracle->settled));
+		oracle->settled[oracle->settled_count++] = lease->job;
+	}
+}
+
+void
+oracle_session_before(struct oracle *oracle)
+{
+	const struct span argv[] = { SPAN("HGET"), SPAN("warmq:meta"), SPAN("hold") };
+
+	if (oracle_book_runs(oracle, "settle") || oracle_book_runs(oracle, "fail"))
+		note_settled(oracle);
+	if (!oracle_book_runs(oracle, "claim") && !oracle_book_runs(oracle, "settle"))
+		return;
+	oracle->hold_off =
+		reply_is(server_peek(oracle->server, argv, ARRAY_SIZE(argv)), "off");
+	for (uint32_t i = 0; i < oracle->families_count; i++)
+		oracle->families[i].leases_was = oracle->families[i].leases;
+}
+
+/* Rule 22 of the data path: after a gap nobody is reaped for one lease. */
+static bool
+is_gap(const struct oracle *oracle, uint64_t lease_ms, uint64_t beat_ms)
+{
+	uint64_t now = oracle_book_now_ms(oracle);
+
+	return oracle->ticked_ms > 0 &&
+	       (now < oracle->ticked_ms ||
+	        now - oracle->ticked_ms > lease_ms - beat_ms - 5000);
+}
+
+static void
+note_tick(struct oracle *oracle)
+{
+	oracle->lease_ms =
+		oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_FIRST + 1));
+	if (is_gap(oracle, oracle->lease_ms,
+	           oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_FIRST + 2))))
+		oracle->no_reap_until_ms = oracle_book_now_ms(oracle) + oracle->lease_ms;
+	oracle->ticked_ms = oracle_book_now_ms(oracle);
+}
+
+void
+oracle_session_dying(struct oracle *oracle, struct span nonce)
+{
+	uint32_t index = oracle_book_session(oracle, nonce);
+	uint64_t lease_ms =
+		oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_FIRST + 1));
+	struct oracle_session *session;
+
+	if (index == ORACLE_NONE)
+		return;
+	session = &oracle->sessions[index];
+	session->gone = true;
+	if (oracle_book_now_ms(oracle) < session->renewed_ms + lease_ms &&
+	    !oracle->clock_stepped)
+		oracle_fail(oracle, "reap",
+		            "session %s is reaped %" PRIu64 " ms after its last beat",
+		            session->nonce,
+		            oracle_book_now_ms(oracle) - session->renewed_ms);
+	if (oracle_book_now_ms(oracle) < oracle->no_reap_until_ms ||
+	    is_gap(oracle, lease_ms,
+	           oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_FIRST + 2))))
+		oracle_fail(oracle, "reap", "session %s is reaped within a hold",
+		            session->nonce);
+}
+
+/* Calls over an old connection, or of a session that is gone, change nothing. */
+static void
+judge_session(struct oracle *oracle, const struct reply *reply)
+{
+	uint32_t index =
+		oracle_book_session(oracle, oracle_book_word(oracle, ORACLE_WORD_NONCE));
+	struct oracle_session *session;
+	bool ok = reply_is(reply_at(reply, 0), "OK");
+
+	if (index == ORACLE_NONE) {
+		if (ok)
+			oracle_fail(oracle, "session", "%s of an unknown session is OK",
+			            oracle->function);
+		return;
+	}
+	session = &oracle->sessions[index];
+	if (oracle_book_runs(oracle, "bye")) {
+		if (ok)
+			session->gone = true;
+		return;
+	}
+	if ((session->gone ||
+	     oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_C)) < session->c) &&
+	    (ok || oracle->writes > 0))
+		oracle_fail(oracle, "session",
+		            "%s over connection %" PRIu64 " of %s, which is %s",
+		            oracle->function,
+		            oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_C)),
+		            session->nonce,
+		            session->gone ? "gone" : "older than the newest");
+	if (oracle_book_runs(oracle, "beat") && ok)
+		session->renewed_ms = oracle_book_now_ms(oracle);
+}
+
+static void
+note_session(struct oracle *oracle, const struct reply *reply)
+{
+	struct oracle_session *session;
+	uint32_t index;
+
+	if (!reply_is(reply_at(reply, 0), "OK"))
+		return;
+	index = oracle_book_session_make(oracle,
+	                                 oracle_book_word(oracle, ORACLE_WORD_NONCE));
+	session = &oracle->sessions[index];
+	session->c = (uint64_t)reply_integer(reply_at(reply, 2), 0);
+	session->renewed_ms = oracle_book_now_ms(oracle);
+}
+
+/* Nothing is ever put right that was not wrong before. */
+static void
+judge_audit(struct oracle *oracle, const struct reply *reply)
+{
+	for (size_t i = 2; i < reply->count; i++) {
+		const struct reply *correction = &reply->items[i];
+		struct span what = reply_text(reply_at(correction, 0));
+		struct span key = reply_text(reply_at(correction, 1));
+		struct span is = reply_text(reply_at(correction, 3));
+
+		oracle->corrections++;
+		oracle_fail(oracle, "I12", "an audit corrects %.*s of %.*s to %.*s",
+		            (int)what.len, what.data, (int)key.len, key.data, (int)is.len,
+		            is.data);
+	}
+}
+
+void
+oracle_session_after(struct oracle *oracle, const struct reply *reply)
+{
+	if (is_of_session(oracle))
+		judge_session(oracle, reply);
+	if (oracle_book_runs(oracle, "hello") || oracle_book_runs(oracle, "attach"))
+		note_session(oracle, reply);
+	if (oracle_book_runs(oracle, "reap") && reply_is(reply_at(reply, 0), "OK"))
+		note_tick(oracle);
+	if (oracle_book_runs(oracle, "fail"))
+		oracle_budget_park(oracle, reply);
+	if (oracle_book_runs(oracle, "audit") && reply_is(reply_at(reply, 0), "OK"))
+		judge_audit(oracle, reply);
+	oracle_start_judge(oracle);
+	for (uint32_t i = 0; i < oracle->lanes_count; i++) {
+		if (oracle->lanes[i].changed) {
+			oracle->lanes[i].before = oracle->lanes[i].now;
+			oracle->lanes[i].changed = false;
+		}
+	}
+	for (uint32_t i = 0; i < oracle->budgets_count; i++)
+		oracle->budgets[i].pace_before = oracle->budgets[i].pace_now;
+}

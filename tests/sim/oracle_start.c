@@ -1,0 +1,165 @@
+#include "tests/sim/oracle_book.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool
+gate_lets_pass(const struct oracle_lane *lane)
+{
+	enum protocol_gate gate = lane->before.gate;
+
+	return gate == PROTOCOL_OPEN || gate == PROTOCOL_BYPASS || gate == PROTOCOL_LEAKY;
+}
+
+/* I7: `until` may have been raised by this very call, never the gate opened. */
+static bool
+is_past_until(const struct oracle *oracle, const struct oracle_lane *lane)
+{
+	return oracle_book_now_ms(oracle) >=
+	       MAX(lane->before.until_ms, lane->now.until_ms);
+}
+
+static void
+judge_gate(struct oracle *oracle, const struct oracle_lease *lease, uint32_t index)
+{
+	const struct oracle_lane *lane = &oracle->lanes[index];
+
+	if (!lane->exists)
+		return;
+	if (!gate_lets_pass(lane))
+		oracle_fail(oracle, "I2", "a plain start on %s, whose gate %s is %s",
+		            oracle->lanes[lease->lane].id, lane->id,
+		            protocol_gate_text(lane->before.gate));
+	else if (is_past_until(oracle, lane))
+		oracle_fail(oracle, "I7",
+		            "a start on %s, %" PRIu64 " ms past the until of %s",
+		            oracle->lanes[lease->lane].id,
+		            oracle_book_now_ms(oracle) - lane->before.until_ms, lane->id);
+}
+
+static void
+judge_plain(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	const struct oracle_family *family;
+
+	judge_gate(oracle, lease, lease->lane);
+	if (lease->family == ORACLE_NONE)
+		return;
+	family = &oracle->families[lease->family];
+	for (uint32_t i = 0; i < family->ancestors_count; i++)
+		judge_gate(oracle, lease, family->ancestors[i]);
+}
+
+static void
+take_credit(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	struct oracle_lane *lane = &oracle->lanes[lease->lane];
+
+	if (lane->credits_g != lease->g)
+		oracle_fail(oracle, "credit",
+		            "lane %s starts under generation %" PRIu64
+		            ", it is at %" PRIu64,
+		            lane->id, lease->g, lane->credits_g);
+	else if (--lane->credits < 0)
+		oracle_fail(oracle, "credit", "lane %s starts without a credit",
+		            lane->id);
+}
+
+/* ---- I4: drain before switch
+ * ------------------------------------------------------------ */
+
+static bool
+list_exists(const struct oracle *oracle, const char *kind, char band, const char *family)
+{
+	char key[ORACLE_NAME_SIZE + 32];
+
+	(void)snprintf(key, sizeof key, "warmq:%s:%c:%s", kind, band, family);
+	return redis_model_find(oracle->server->model, span_from(key)) != NULL;
+}
+
+/* 1 high, 2 normal, 3 low; 9: nothing is ready. */
+static int
+best_ready(const struct oracle *oracle, const struct oracle_family *family)
+{
+	static const char BANDS[] = "hnl";
+
+	for (int i = 0; i < 3; i++) {
+		if (list_exists(oracle, "ready", BANDS[i], family->id))
+			return i + 1;
+	}
+	return 9;
+}
+
+static bool
+has_limits(const struct oracle_budget *budget)
+{
+	return budget->buckets[0].limit > 0 || budget->buckets[1].limit > 0 ||
+	       budget->buckets[2].limit > 0;
+}
+
+/* Whether this family could have started one more job at the end of this call. */
+static bool
+has_room(const struct oracle *oracle, const struct oracle_family *family)
+{
+	const struct oracle_lane *lane = &oracle->lanes[family->lane];
+	const struct oracle_budget *budget = &oracle->budgets[family->budget];
+
+	if ((family->flags & PROTOCOL_PAUSED) != 0 || !gate_lets_pass(lane) ||
+	    lane->now.gate != lane->before.gate || is_past_until(oracle, lane) ||
+	    lane->in_use >= lane->now.window)
+		return false;
+	for (uint32_t i = 0; i < family->ancestors_count; i++) {
+		const struct oracle_lane *above = &oracle->lanes[family->ancestors[i]];
+
+		if (!gate_lets_pass(above) || is_past_until(oracle, above))
+			return false;
+	}
+	return !has_limits(budget) &&
+	       oracle_book_now_ms(oracle) >= budget->parked_until_ms &&
+	       (budget->pace_before == 0 || budget->in_flight < budget->pace_before);
+}
+
+static int
+band_of(const struct oracle_lease *lease)
+{
+	return lease->band == 'h' ? 1 : lease->band == 'n' ? 2 : 3;
+}
+
+static void
+judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	const struct oracle_family *family = &oracle->families[lease->family];
+
+	if (family->leases_was > 0)
+		return; /* not a new one */
+	for (uint32_t i = 0; i < oracle->families_count; i++) {
+		const struct oracle_family *other = &oracle->families[i];
+
+		if (other == family || other->leases_was == 0 ||
+		    other->pool != family->pool)
+			continue;
+		if (best_ready(oracle, other) > band_of(lease) ||
+		    !has_room(oracle, other))
+			continue;
+		oracle_fail(oracle, "I4", "family %s begins while %s has work and room",
+		            family->id, other->id);
+	}
+}
+
+void
+oracle_start_judge(struct oracle *oracle)
+{
+	for (uint32_t i = 0; i < oracle->started_count; i++) {
+		const struct oracle_lease *lease = &oracle->leases[oracle->started[i]];
+
+		if (!lease->used)
+			continue;
+		if (lease->role == PROTOCOL_LEAD || lease->role == PROTOCOL_CANARY)
+			take_credit(oracle, lease);
+		if (lease->role == PROTOCOL_PLAIN && !lease->unheld)
+			judge_plain(oracle, lease);
+		if ((lease->role == PROTOCOL_PLAIN || lease->role == PROTOCOL_LEAD) &&
+		    !lease->unheld && lease->family != ORACLE_NONE)
+			judge_switch(oracle, lease);
+	}
+}
