@@ -339,11 +339,11 @@ credit_take_back(struct core *core, uint32_t index, const struct event_back *bac
 	if (back->role == LANE_HOLD_LIMIT || back->role == LANE_NOW)
 		return;
 	if (credit->out == 0 || back->g != credit->g) {
-		if (back->why <= LANE_BACK_WORKER_DIED)
+		if (back->why <= LANE_BACK_OVERDUE)
 			take_back(core, family); /* it is nobody's to take again */
 		return;
 	}
-	if (back->why <= LANE_BACK_WORKER_DIED && !credit->revoked) {
+	if (back->why <= LANE_BACK_OVERDUE && !credit->revoked) {
 		/* The credit lies in the lane again, for the next one. */
 		credit->started -= MIN(credit->started, 1);
 		credit->look_ms = core->now_ms + core->config.look_ms;
@@ -439,7 +439,7 @@ credit_expire(struct core *core, uint32_t index)
 	credit->look_ms = core->now_ms + core->config.look_ms;
 	family_arm(core, index);
 	if (credit->revoked && core->now_ms - credit->revoked_ms >= GIVE_UP_MS) {
-		fail_all(core, index, LANE_BACK_OVERDUE);
+		fail_all(core, index, LANE_BACK_FAILED);
 	} else if (credit->revoked || credit->started == 0) {
 		if (credit->revoked || can_run(core, family))
 			family_look(core, index);

@@ -388,7 +388,7 @@ gate_take_failure(struct core *core, uint32_t index, enum lane_back why)
 	VERIFY(why < LANE_BACK_COUNT);
 	if (lane->gate != LANE_WRITING && lane->gate != LANE_CHECKING)
 		return;
-	if (why == LANE_BACK_FAILED || why == LANE_BACK_OVERDUE)
+	if (why == LANE_BACK_FAILED)
 		lane->ready_ms = MAX(lane->ready_ms, core->now_ms + backoff(lane));
 	else if (why == LANE_BACK_DEFERRED)
 		lane->ready_ms = MAX(lane->ready_ms, core->now_ms + BACKOFF_MS);

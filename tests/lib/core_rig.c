@@ -395,7 +395,7 @@ come_back(struct core_rig *rig, struct core_rig_start *start, enum lane_back why
 		.role = start->role,
 		.why = why,
 	};
-	if (why <= LANE_BACK_WORKER_DIED && node->g == start->g &&
+	if (why <= LANE_BACK_OVERDUE && node->g == start->g &&
 	    (start->role == LANE_LEAD || start->role == LANE_CANARY)) {
 		node->credits++;
 		node->role = start->role;
