@@ -237,6 +237,20 @@ def test_a_job_without_a_payload_is_dead_and_says_so(store, provider, start):
     assert store.past(id)["reason"] == "payload_missing" and provider.requests == []
 
 
+def test_a_dead_job_that_is_queued_again_runs_from_where_it_was_put(store, provider, start):
+    provider.answers = [error(400, "invalid_request_error")]
+    start()
+    jobs, id = one_job(store, ref="r", body=body("Caf\u00e9"))
+    assert wait_result(store, id)["http_status"] == 400
+    assert store.redis.xlen(store.key("jobs")) == 0  # its entry was moved
+    store.redis.delete(store.key(f"result:{id}"))
+    assert store.ok("requeue", id) == ["queued"]
+    result = wait_result(store, id)
+    assert result["state"] == "done" and result["ref"] == "r"
+    first, second = provider.requests
+    assert first.body == second.body
+
+
 def test_many_failures_at_once_leave_nothing_behind(store, provider, start):
     answers = [sse(), error(429, "rate_limit_error", retry_after="0.2"),
                error(500, "api_error"), error(400, "invalid_request_error"), sse_cut(2)]
