@@ -162,6 +162,7 @@ ruler_inbox_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	if (!may_read(ruler) || inbox->read_ms > now_ms || !ruler_fits(out, 16, 512))
 		return;
 	inbox->reading = true;
+	inbox->sent_ms = now_ms;
 	inbox->serial++;
 	if (inbox->rest)
 		ask_rest(ruler, out);
@@ -313,7 +314,8 @@ ruler_inbox_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	inbox->read_ms = now_ms;
 	if (entries->kind == REPLY_ARRAY && entries->count > 0)
 		take_entries(ruler, entries);
-	else if (ruler->config->block_ms == 0)
+	else if (now_ms < inbox->sent_ms + ruler->config->block_ms / 2 ||
+	         ruler->config->block_ms == 0) /* it did not wait inside Redis */
 		inbox->read_ms = now_ms + ruler->config->poll_ms;
 }
 

@@ -119,6 +119,7 @@ struct ruler_inbox {
 	bool reading;
 	bool rest;        /* the first read is of the entry at the cursor: a pack */
 	uint64_t read_ms; /* not before */
+	uint64_t sent_ms; /* of the read under way */
 	uint32_t count;
 };
 

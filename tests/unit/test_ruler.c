@@ -1,0 +1,855 @@
+/* The scheduler without sockets, against written answers: whom it obeys, what it asks,
+ * and what it makes of answers that are late, lost, or not what it hoped for. */
+#include "common/codec/protocol_record.h"
+#include "scheduler/ruler_view.h"
+#include "tests/lib/ruler_rig.h"
+#include "tests/lib/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct rig rig;
+
+static void
+open_rig(void)
+{
+	rig_init(&rig);
+}
+
+static void
+close_rig(void)
+{
+	rig_fini(&rig);
+}
+
+static enum ruler_phase
+phase(void)
+{
+	return ruler_view_health(rig.ruler, rig.now_ms).phase;
+}
+
+static bool
+has_said(const char *text)
+{
+	return strstr(rig.notes, text) != NULL;
+}
+
+#define SMALL "[upstream claude body '{\"model\":\"m\",\"messages\":[]}']"
+
+/* A job whose system prompt is worth its own segment. */
+static const char *
+large_entry(const char *id, char letter)
+{
+	static char text[4096];
+	char system[2001];
+
+	memset(system, letter, 2000);
+	system[2000] = '\0';
+	(void)snprintf(text, sizeof(text),
+	               "[%s [upstream claude body '{\"model\":\"m\",\"system\":\"%s\","
+	               "\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]}']]",
+	               id, system);
+	return text;
+}
+
+static void
+send_large(const char *id, char letter)
+{
+	char text[4200];
+
+	(void)snprintf(text, sizeof(text), "[%s]", large_entry(id, letter));
+	rig_inbox(&rig, text);
+}
+
+/* The counted group of an admit: how many items, and where they begin. */
+static uint32_t
+group(const struct rig_call *admit, char letter, uint32_t *ret_count)
+{
+	static const struct {
+		char letter;
+		uint32_t words;
+	} widths[] = { { 'F', 11 }, { 'X', 2 }, { 'R', 3 }, { 'E', 1 }, { 'S', 2 },
+		       { 'L', 5 },  { 'D', 7 }, { 'T', 2 }, { 'G', 1 }, { 'P', 2 } };
+	uint32_t at = 5;
+
+	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
+		uint32_t count = (uint32_t)atoi(rig_word(admit, at + 1));
+
+		ck_assert_int_eq(rig_word(admit, at)[0], widths[i].letter);
+		if (widths[i].letter == letter) {
+			*ret_count = count;
+			return at + 2;
+		}
+		at += 2 + count * widths[i].words;
+	}
+	ck_abort_msg("no group %c", letter);
+}
+
+static uint32_t
+count_of(const struct rig_call *admit, char letter)
+{
+	uint32_t count;
+
+	(void)group(admit, letter, &count);
+	return count;
+}
+
+/* ---- who rules ------------------------------------------------------------------- */
+
+START_TEST(ruler_reaps_before_it_reads_anything)
+{
+	struct rig_call *rule;
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_step(&rig);
+	rule = rig_find(&rig, "rule");
+	ck_assert_str_eq(rig_word(rule, 1), "6000");
+	ck_assert_uint_eq(rig.calls_count, 1);
+	rig_answer(&rig, rule, "[OK 1000 " RIG_OWNER " 1]");
+	ck_assert_uint_eq(rig.calls_count, 2);
+	ck_assert_str_eq(rig_word(rig_find(&rig, "reap"), 0), RIG_OWNER);
+	rig_answer(&rig, rig_find(&rig, "reap"), "[OK 1000 100 1 0]");
+	rig_answer(&rig, rig_find(&rig, "reap"), "[OK 1000 20 0 0]");
+	ck_assert_ptr_nonnull(rig_find(&rig, "HMGET meta"));
+	ck_assert_int_eq(phase(), RULER_REBUILDING);
+}
+END_TEST
+
+START_TEST(ruler_stands_by_while_another_one_rules)
+{
+	struct rig_call *rule;
+	char first[32];
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	rule = rig_expect(&rig, "rule");
+	(void)snprintf(first, sizeof(first), "%s", rig_word(rule, 0));
+	rig_answer(&rig, rule, "[HELD 2:00000000000000cd 5000]");
+	ck_assert_int_eq(phase(), RULER_STANDBY);
+	ck_assert_ptr_null(rig_find(&rig, "rule"));
+	rig.now_ms += 1000; /* takes over within 10 s of a death, whatever HELD says */
+	rig_step(&rig);
+	rule = rig_find(&rig, "rule");
+	ck_assert_ptr_nonnull(rule);
+	ck_assert_str_ne(rig_word(rule, 0), first);
+}
+END_TEST
+
+START_TEST(ruler_obeys_epoch_wherever_it_hears_it)
+{
+	static const char *const names[] = { "promote", "audit", "grant", "admit" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		rig_fini(&rig);
+		rig_init(&rig);
+		rig.config.audit_ms = 100;
+		rig_rule(&rig);
+		rig_hold(&rig, names[i]);
+		rig_inbox(&rig, "[[6-0 " SMALL "]]");
+		rig_answer(&rig, rig_expect(&rig, names[i]),
+		           "[EPOCH 4:00000000000000cd]");
+		ck_assert_int_eq(phase(), RULER_STANDBY);
+		ck_assert(has_said("another scheduler took the rule over"));
+	}
+}
+END_TEST
+
+START_TEST(ruler_renews_every_two_seconds)
+{
+	uint64_t start_ms = rig.now_ms;
+	struct rig_call *renewal;
+
+	rig_rule(&rig);
+	renewal = rig_expect(&rig, "rule");
+	ck_assert_uint_le(rig.now_ms - start_ms, 2100);
+	rig_answer(&rig, renewal, "[OK 3000 " RIG_OWNER " 0]");
+	ck_assert_int_eq(phase(), RULER_RULING);
+}
+END_TEST
+
+START_TEST(ruler_that_lost_its_lease_begins_anew)
+{
+	rig_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 3000 9:00000000000000ab 1]");
+	ck_assert_int_eq(phase(), RULER_REAPING);
+	ck_assert_str_eq(rig_word(rig_find(&rig, "reap"), 0), "9:00000000000000ab");
+}
+END_TEST
+
+START_TEST(ruler_gives_up_an_old_rule_and_asks_with_a_fresh_nonce)
+{
+	struct rig_call *old, *fresh;
+	char nonce[32];
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	old = rig_expect(&rig, "rule");
+	(void)snprintf(nonce, sizeof(nonce), "%s", rig_word(old, 0));
+	rig_answer(&rig, old, "[OK 1000 " RIG_OWNER " 1]");
+	ruler_lost(rig.ruler, rig.now_ms);
+	ck_assert_uint_eq(ruler_deadline(rig.ruler, rig.now_ms), RULER_DEADLINE_NONE);
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_step(&rig);
+	old = rig_find(&rig, "rule");
+	ck_assert_str_eq(rig_word(old, 0), nonce);
+	ck_assert_str_eq(rig_word(old, 1), "0");
+	rig_answer(&rig, old, "[OK 1000 - 0]");
+	fresh = rig_find(&rig, "rule");
+	ck_assert_str_ne(rig_word(fresh, 0), nonce);
+	ck_assert_str_eq(rig_word(fresh, 1), "6000");
+}
+END_TEST
+
+START_TEST(ruler_ignores_answers_of_an_earlier_life)
+{
+	struct rig_call *promote;
+
+	rig_rule(&rig);
+	promote = rig_expect(&rig, "promote");
+	ruler_lost(rig.ruler, rig.now_ms);
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_step(&rig);
+	rig_answer(&rig, promote, "[EPOCH 4:00000000000000cd]");
+	ck_assert_int_eq(phase(), RULER_ASKING);
+}
+END_TEST
+
+START_TEST(ruler_asks_for_the_library_when_a_function_is_missing)
+{
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "!ERR Function not found");
+	ck_assert(ruler_wants_library(rig.ruler));
+	ck_assert_uint_eq(ruler_deadline(rig.ruler, rig.now_ms), RULER_DEADLINE_NONE);
+	ruler_connected(rig.ruler, rig.now_ms);
+	ck_assert(!ruler_wants_library(rig.ruler));
+}
+END_TEST
+
+START_TEST(ruler_waits_for_a_redis_that_loads)
+{
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "!LOADING Redis is loading");
+	ck_assert_int_eq(phase(), RULER_ASKING);
+	ck_assert_ptr_null(rig_find(&rig, "rule"));
+	ck_assert_ptr_nonnull(rig_expect(&rig, "rule"));
+}
+END_TEST
+
+START_TEST(ruler_admits_nothing_without_a_cursor)
+{
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 2]");
+	rig_pass(&rig, 3000);
+	ck_assert_int_eq(phase(), RULER_RULING);
+	ck_assert(has_said("cursor of the inbox is missing"));
+	for (uint32_t i = 0; i < rig.calls_count; i++)
+		ck_assert_str_ne(rig.calls[i].name, "XREAD jobs");
+	ck_assert(!ruler_view_health(rig.ruler, rig.now_ms).admits);
+}
+END_TEST
+
+START_TEST(ruler_stops_by_giving_up_its_rule)
+{
+	struct rig_call *yield;
+
+	rig_rule(&rig);
+	ruler_stop(rig.ruler);
+	rig_step(&rig);
+	yield = rig_find(&rig, "rule");
+	ck_assert_str_eq(rig_word(yield, 1), "0");
+	ck_assert(!ruler_is_stopped(rig.ruler));
+	rig_answer(&rig, yield, "[OK 1000 - 0]");
+	ck_assert(ruler_is_stopped(rig.ruler));
+}
+END_TEST
+
+/* ---- admission ------------------------------------------------------------------- */
+
+START_TEST(ruler_admits_from_the_stored_cursor_to_the_last_entry)
+{
+	struct rig_call *admit;
+	uint32_t count, at;
+
+	rig_rule(&rig);
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 4), "5-0");
+	rig_inbox(&rig, "[[6-0 " SMALL "] [7-3 " SMALL "]]");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 0), RIG_OWNER);
+	ck_assert_str_eq(rig_word(admit, 1), "5-0");
+	ck_assert_str_eq(rig_word(admit, 3), "7-3");
+	ck_assert_str_eq(rig_word(admit, 4), "0");
+	at = group(admit, 'E', &count);
+	ck_assert_uint_eq(count, 2);
+	ck_assert_str_eq(rig_word(admit, at), "6-0");
+	ck_assert_str_eq(rig_word(admit, at + 1), "7-3");
+	ck_assert_uint_eq(count_of(admit, 'F'), 1);
+	ck_assert_uint_eq(count_of(admit, 'R'), 1);
+	rig_answer(&rig, admit, "[OK 1000]");
+	rig_inbox(&rig, "[[8-0 " SMALL "]]");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 1), "7-3");
+	ck_assert_uint_eq(count_of(admit, 'F'), 0); /* nothing new to say of the family */
+}
+END_TEST
+
+START_TEST(ruler_sends_grants_in_the_pipeline_of_the_admit)
+{
+	rig_rule(&rig);
+	rig_hold(&rig, "admit");
+	send_large("6-0", 'a');
+	send_large("7-0", 'a');
+	ck_assert_ptr_nonnull(rig_find(&rig, "admit"));
+	ck_assert_ptr_nonnull(rig_find(&rig, "grant"));
+}
+END_TEST
+
+START_TEST(ruler_has_one_admit_under_way)
+{
+	rig_rule(&rig);
+	rig_hold(&rig, "admit");
+	rig_inbox(&rig, "[[6-0 " SMALL "]]");
+	rig_inbox(&rig, "[[7-0 " SMALL "]]");
+	rig_pass(&rig, 100);
+	ck_assert_str_eq(rig_word(rig_find(&rig, "admit"), 3), "6-0");
+	rig_answer(&rig, rig_find(&rig, "admit"), "[OK 1000]");
+	ck_assert_str_eq(rig_word(rig_find(&rig, "admit"), 1), "6-0");
+	ck_assert_str_eq(rig_word(rig_find(&rig, "admit"), 3), "7-0");
+}
+END_TEST
+
+START_TEST(ruler_reads_all_anew_when_the_cursor_is_another)
+{
+	struct rig_call *admit;
+
+	rig_rule(&rig);
+	rig_inbox(&rig, "[[6-0 " SMALL "]]");
+	admit = rig_expect(&rig, "admit");
+	rig_forget(&rig);
+	admit->answered = false;
+	rig_answer(&rig, admit, "[CURSOR 4-0 0]");
+	ck_assert_int_eq(phase(), RULER_REBUILDING);
+	rig_answer(&rig, rig_find(&rig, "HMGET meta"), "[- '4-0 0' 1-0 on ~]");
+	rig_hold(&rig, "XREAD jobs");
+	rig_idle(&rig);
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 4), "4-0");
+	ck_assert_ptr_null(rig_find(&rig, "admit"));
+}
+END_TEST
+
+START_TEST(ruler_sends_the_same_jobs_again_with_what_is_needed)
+{
+	struct rig_call *admit;
+	char node[33], need[64];
+	uint32_t at, count;
+	uint64_t admitted;
+
+	rig_rule(&rig);
+	send_large("6-0", 'a');
+	admit = rig_expect(&rig, "admit");
+	at = group(admit, 'X', &count);
+	ck_assert_uint_eq(count, 2); /* tools and system */
+	(void)snprintf(node, sizeof(node), "%s", rig_word(admit, at + 2));
+	rig_answer(&rig, admit, "[OK 1000]");
+
+	send_large("7-0", 'a');
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(count_of(admit, 'X'), 0);
+	admitted = ruler_view_health(rig.ruler, rig.now_ms).admitted;
+	(void)snprintf(need, sizeof(need), "[NEED %s]", node);
+	rig_answer(&rig, admit, need);
+	admit = rig_find(&rig, "admit");
+	at = group(admit, 'X', &count);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_str_eq(rig_word(admit, at), node);
+	ck_assert_uint_eq(count_of(admit, 'F'), 1);
+	ck_assert_str_eq(rig_word(admit, 1), "6-0");
+	ck_assert_str_eq(rig_word(admit, 3), "7-0");
+	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	ck_assert_uint_eq(ruler_view_health(rig.ruler, rig.now_ms).admitted, admitted);
+	rig_answer(&rig, admit, "[OK 1000]");
+	ck_assert_int_eq(phase(), RULER_RULING);
+}
+END_TEST
+
+START_TEST(ruler_that_is_always_told_need_gives_up_its_memory)
+{
+	char need[64];
+	struct rig_call *admit;
+	uint32_t at, count;
+
+	rig_rule(&rig);
+	send_large("6-0", 'a');
+	for (int i = 0; i < 10 && phase() == RULER_RULING; i++) {
+		admit = rig_expect(&rig, "admit");
+		at = group(admit, 'F', &count);
+		(void)snprintf(need, sizeof(need), "[NEED %s]", rig_word(admit, at));
+		rig_answer(&rig, admit, need);
+	}
+	ck_assert_int_eq(phase(), RULER_REBUILDING);
+}
+END_TEST
+
+START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
+{
+	struct rig_call *admit;
+	uint32_t at, count;
+
+	rig_rule(&rig);
+	rig_inbox(&rig, "[[6-0 " SMALL "] [7-0 " SMALL "]]");
+	rig_answer(&rig, rig_expect(&rig, "admit"), "!ERR warmq admit: E: no");
+	admit = rig_expect(&rig, "admit"); /* announced in meta, then alone */
+	ck_assert_str_eq(rig_word(admit, 3), "6-0");
+	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	rig_answer(&rig, admit, "!ERR warmq admit: E: no");
+	admit = rig_expect(&rig, "admit");
+	at = group(admit, 'D', &count);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_str_eq(rig_word(admit, at), "6-0");
+	rig_answer(&rig, admit, "[OK 1000]");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	ck_assert_str_eq(rig_word(admit, 3), "7-0");
+}
+END_TEST
+
+START_TEST(ruler_goes_on_inside_a_pack)
+{
+	struct rig_call *rest, *admit;
+	uint32_t at, count;
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
+	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), "[- '6-0 2' 1-0 on ~]");
+	rest = rig_expect(&rig, "XRANGE jobs");
+	ck_assert_str_eq(rig_word(rest, 1), "6-0");
+	rig_answer(&rig, rest,
+	           "[[6-0 [upstream claude json "
+	           "'[{\"body\":{}},{\"body\":{}},{\"body\":{}}]']]]");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 1), "6-0");
+	ck_assert_str_eq(rig_word(admit, 2), "2");
+	ck_assert_str_eq(rig_word(admit, 3), "6-0");
+	ck_assert_str_eq(rig_word(admit, 4), "0");
+	at = group(admit, 'E', &count);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_str_eq(rig_word(admit, at), "6-0.3~");
+	ck_assert_uint_eq(count_of(admit, 'G'), 1);
+}
+END_TEST
+
+START_TEST(ruler_reads_fewer_entries_when_they_are_large)
+{
+	char entries[30000] = "[";
+	size_t len = 1;
+
+	rig_rule(&rig);
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 1), "8");
+	for (int i = 0; i < 8; i++) {
+		char id[32];
+
+		(void)snprintf(id, sizeof(id), "6-%d", i);
+		len += (size_t)snprintf(entries + len, sizeof(entries) - len, "%s ",
+		                        large_entry(id, 'a'));
+	}
+	(void)snprintf(entries + len, sizeof(entries) - len, "]");
+	rig_inbox(&rig, entries); /* 16 KB, more than the 10,000 aimed at */
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 1), "4");
+	rig_inbox(&rig,
+	          "[[7-0 " SMALL "] [7-1 " SMALL "] [7-2 " SMALL "] [7-3 " SMALL "]]");
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 1), "8");
+}
+END_TEST
+
+START_TEST(ruler_retries_a_blocking_read_that_was_lost_alone)
+{
+	struct rig_call *read;
+
+	rig_fini(&rig);
+	rig_init(&rig);
+	rig.config.block_ms = 1000;
+	rig_rule(&rig);
+	read = rig_expect(&rig, "XREAD jobs");
+	ck_assert(ruler_tag_blocks(read->tag));
+	read->answered = true;
+	ruler_answer(rig.ruler, rig.now_ms, read->tag, NULL);
+	ck_assert_int_eq(phase(), RULER_RULING);
+	read = rig_expect(&rig, "XREAD jobs");
+	ck_assert_str_eq(rig_word(read, 2), "BLOCK");
+}
+END_TEST
+
+/* ---- segments -------------------------------------------------------------------- */
+
+#define TOOLS  "11111111111111111111111111111111"
+#define SYSTEM "22222222222222222222222222222222"
+
+/* Takes over a namespace that already has the family of `send_large(…, 'a')`. */
+static void
+rule_over_family(char tools[33], char system[33])
+{
+	char families[600], record[400];
+	struct rig_call *admit;
+	uint32_t at, count;
+	size_t len;
+	struct protocol_family family = { .live = 1, .input = 4, .output = 1024 };
+	char lanes[64], px[80];
+
+	rig_rule(&rig); /* once, to learn the ids */
+	send_large("6-0", 'a');
+	admit = rig_expect(&rig, "admit");
+	at = group(admit, 'X', &count);
+	(void)snprintf(tools, 33, "%s", rig_word(admit, at));
+	(void)snprintf(system, 33, "%s", rig_word(admit, at + 2));
+	rig_fini(&rig);
+	rig_init(&rig);
+
+	(void)snprintf(lanes, sizeof(lanes), "%s.0", system);
+	(void)snprintf(px, sizeof(px), "%s,%s", tools, system);
+	family.pool = SPAN("default");
+	family.budget = SPAN("claude:large");
+	family.lanes = span_from(lanes);
+	family.ancestors = SPAN("");
+	family.px = span_from(px);
+	family.route = SPAN("claude/m");
+	ck_assert_int_eq(
+		protocol_record_print_family(&family, record, sizeof(record) - 1, &len),
+		0);
+	record[len] = '\0';
+	(void)snprintf(families, sizeof(families), "[0 [%s '%s']]", system, record);
+	rig_rule_over(&rig, families, "[0 []]");
+}
+
+START_TEST(ruler_compares_bytes_before_it_reuses_a_segment)
+{
+	char tools[33], system[33], answer[4200];
+	struct rig_call *get, *admit;
+	uint32_t at, count;
+
+	rule_over_family(tools, system);
+	send_large("6-0", 'a');
+	get = rig_expect(&rig, "GET px");
+	ck_assert_str_eq(strchr(rig_word(get, 0), ':') + 1 + 3, tools);
+	rig_answer(&rig, get, "'not these bytes'");
+	admit = rig_expect(&rig, "admit"); /* all below it have other ids, too */
+	at = group(admit, 'X', &count);
+	ck_assert_uint_eq(count, 2);
+	ck_assert_str_ne(rig_word(admit, at), tools);
+	ck_assert_str_ne(rig_word(admit, at + 2), system);
+	ck_assert(has_said("two different prefixes have the same hash"));
+	(void)answer;
+}
+END_TEST
+
+START_TEST(ruler_asks_once_and_reuses_equal_bytes)
+{
+	char tools[33], system[33], value[2][4200];
+	struct rig_call *admit;
+	uint32_t at, count;
+
+	rig_rule(&rig);
+	send_large("6-0", 'a');
+	admit = rig_expect(&rig, "admit");
+	at = group(admit, 'X', &count);
+	(void)snprintf(value[0], sizeof(value[0]), "'%s'", rig_word(admit, at + 1));
+	(void)snprintf(value[1], sizeof(value[1]), "'%s'", rig_word(admit, at + 3));
+	rig_fini(&rig);
+	rig_init(&rig);
+
+	rule_over_family(tools, system);
+	send_large("6-0", 'a');
+	rig_answer(&rig, rig_expect(&rig, "GET px"), value[0]);
+	rig_answer(&rig, rig_expect(&rig, "GET px"), value[1]);
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(count_of(admit, 'X'), 0);
+	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	rig_answer(&rig, admit, "[OK 1000]");
+	send_large("7-0", 'a');
+	admit = rig_expect(&rig, "admit"); /* no further look */
+	ck_assert_uint_eq(count_of(admit, 'X'), 0);
+}
+END_TEST
+
+START_TEST(ruler_stores_a_segment_that_redis_does_not_have)
+{
+	char tools[33], system[33];
+	struct rig_call *admit;
+
+	rule_over_family(tools, system);
+	send_large("6-0", 'a');
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(count_of(admit, 'X'), 2);
+}
+END_TEST
+
+START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
+{
+	char tools[33], system[33], entries[9000];
+	struct rig_call *admit, *get;
+
+	rule_over_family(tools, system);
+	(void)snprintf(entries, sizeof(entries), "[[6-0 " SMALL "] %s",
+	               large_entry("7-0", 'a'));
+	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries),
+	               " [8-0 " SMALL "]]");
+	rig_hold(&rig, "admit");
+	rig_inbox(&rig, entries);
+	admit = rig_find(&rig, "admit"); /* what stands before goes at once */
+	ck_assert_str_eq(rig_word(admit, 3), "6-0");
+	rig_answer(&rig, admit, "[OK 1000]");
+	get = rig_find(&rig, "GET px");
+	ck_assert_ptr_null(rig_find(&rig, "admit"));
+	rig_answer(&rig, get, "~");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	admit = rig_find(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 1), "6-0");
+	ck_assert_str_eq(rig_word(admit, 3), "8-0");
+	ck_assert_uint_eq(count_of(admit, 'E'), 2);
+}
+END_TEST
+
+/* ---- events and grants ----------------------------------------------------------- */
+
+START_TEST(ruler_stores_the_event_cursor_with_what_it_decided)
+{
+	struct rig_call *grant;
+
+	rig_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']] "
+	           "[3-0 [e 'short default 8\nfuture words 1 2']]]]]");
+	grant = rig_expect(&rig, "grant");
+	ck_assert_str_eq(rig_word(grant, 1), "3-0");
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD events"), 4), "3-0");
+}
+END_TEST
+
+START_TEST(ruler_reads_events_often_while_something_is_due)
+{
+	uint64_t from_ms;
+
+	rig_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
+	send_large("6-0", 'a');
+	send_large("7-0", 'a');
+	rig_step(&rig);
+	rig_idle(&rig);
+	from_ms = rig.now_ms;
+	(void)rig_expect(&rig, "XREAD events");
+	ck_assert_uint_le(rig.now_ms - from_ms, 20);
+}
+END_TEST
+
+/* lane family px pool budget g g_new gate reason credits role … of the lane that is
+ * being written; 0 if there is none in this grant. */
+static uint32_t
+find_writing(const struct rig_call *grant)
+{
+	uint32_t lanes = (uint32_t)atoi(rig_word(grant, 2));
+
+	for (uint32_t at = 3; at < 3 + lanes * 19; at += 19)
+		if (strcmp(rig_word(grant, at + 7), "1") == 0)
+			return at;
+	return 0;
+}
+
+START_TEST(ruler_elects_one_writer_when_a_worker_is_there)
+{
+	struct rig_call *grant = NULL;
+	uint32_t at = 0;
+
+	rig_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
+	rig_hold(&rig, "grant");
+	send_large("6-0", 'a');
+	send_large("7-0", 'a');
+	for (int i = 0; i < 20 && at == 0; i++) {
+		grant = rig_expect(&rig, "grant");
+		at = find_writing(grant);
+		if (at == 0)
+			ck_assert(rig_answer_idly(&rig, grant));
+	}
+	ck_assert_uint_ne(at, 0);
+	ck_assert_str_eq(rig_word(grant, at + 3), "default");
+	ck_assert_str_eq(rig_word(grant, at + 4), "claude:large");
+	ck_assert_str_eq(rig_word(grant, at + 9), "1");
+	ck_assert_str_eq(rig_word(grant, at + 10), "1"); /* lead */
+}
+END_TEST
+
+START_TEST(ruler_counts_slots_of_live_workers_only)
+{
+	struct buffer text = BUFFER_INIT(1 << 20);
+
+	rig_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8\n"
+	           "hello 00000000000000ff default 4\nbye 0123456789abcdef']]]]]");
+	rig_pass(&rig, 50);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, &text);
+	ck_assert_ptr_nonnull(
+		strstr(buffer_text(&text), "\"name\":\"default\",\"slots\":4"));
+	rig_answer(&rig, rig_expect(&rig, "ZRANGE workers"), "[]"); /* it died */
+	rig_pass(&rig, 50);
+	buffer_clear(&text);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, &text);
+	ck_assert_ptr_nonnull(
+		strstr(buffer_text(&text), "\"name\":\"default\",\"slots\":0"));
+	buffer_fini(&text);
+}
+END_TEST
+
+START_TEST(ruler_finds_workers_and_their_leases_again)
+{
+	struct buffer text = BUFFER_INIT(1 << 20);
+	struct rig_call *slots, *leases;
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+	rig_hold(&rig, "ZRANGE workers");
+	rig_answer(&rig, rig_expect(&rig, "ZRANGE workers"), "[0123456789abcdef junk]");
+	slots = rig_find(&rig, "HGET session:0123456789abcdef");
+	leases = rig_find(&rig, "HGETALL lease:0123456789abcdef");
+	rig_answer(&rig, slots, "12");
+	rig_answer(&rig, leases, "[s 3|batch|0|* 4 junk]");
+	rig_pass(&rig, 50);
+	ck_assert_int_eq(phase(), RULER_RULING);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, &text);
+	ck_assert_ptr_nonnull(
+		strstr(buffer_text(&text), "\"name\":\"batch\",\"slots\":12"));
+	buffer_fini(&text);
+}
+END_TEST
+
+START_TEST(ruler_leaves_records_alone_that_it_cannot_read)
+{
+	rig_rule_over(&rig, "[0 [zz junk " TOOLS " 2junk]]",
+	              "[0 [" SYSTEM ".0 junk x y]]");
+	ck_assert_int_eq(phase(), RULER_RULING);
+	ck_assert(has_said("a family record cannot be read"));
+	ck_assert(has_said("a lane record cannot be read"));
+}
+END_TEST
+
+static struct rig_call *
+first_open(void)
+{
+	for (uint32_t i = 0; i < rig.calls_count; i++)
+		if (!rig.calls[i].answered)
+			return &rig.calls[i];
+	return NULL;
+}
+
+/* Answers that no Redis of ours gives must not bring it down. */
+START_TEST(ruler_survives_answers_of_any_shape)
+{
+	static const char *const shapes[] = {
+		"~",
+		"[]",
+		"7",
+		"[OK]",
+		"[OK x y z]",
+		"[[[]]]",
+		"[OK 1 [a b] [c]]",
+		"[STALE]",
+		"[NEED]",
+		"[HELD]",
+		"[[w:jobs [[x [a]]]]]",
+		"[[w:events [[9-9 [e 'bye x']]]]]",
+		"!ERR odd",
+		"[GONE 1-1]",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		rig_fini(&rig);
+		rig_init(&rig);
+		rig_rule(&rig);
+		for (int round = 0; round < 40; round++) {
+			rig_step(&rig);
+			for (int n = 0; n < 100 && first_open(); n++)
+				rig_answer(
+					&rig, first_open(),
+					shapes[(i + (size_t)round) % ARRAY_SIZE(shapes)]);
+			rig_forget(&rig);
+			rig.now_ms += 100;
+		}
+	}
+}
+END_TEST
+
+START_TEST(ruler_says_the_same_for_the_same_answers)
+{
+	uint64_t traces[2];
+
+	for (int i = 0; i < 2; i++) {
+		rig_fini(&rig);
+		rig_init(&rig);
+		rig_rule(&rig);
+		rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+		           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
+		send_large("6-0", 'a');
+		send_large("7-0", 'b');
+		send_large("8-0", 'a');
+		rig_pass(&rig, 5000);
+		traces[i] = rig.trace;
+	}
+	ck_assert_uint_eq(traces[0], traces[1]);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		ruler_reaps_before_it_reads_anything,
+		ruler_stands_by_while_another_one_rules,
+		ruler_obeys_epoch_wherever_it_hears_it,
+		ruler_renews_every_two_seconds,
+		ruler_that_lost_its_lease_begins_anew,
+		ruler_gives_up_an_old_rule_and_asks_with_a_fresh_nonce,
+		ruler_ignores_answers_of_an_earlier_life,
+		ruler_asks_for_the_library_when_a_function_is_missing,
+		ruler_waits_for_a_redis_that_loads,
+		ruler_admits_nothing_without_a_cursor,
+		ruler_stops_by_giving_up_its_rule,
+		ruler_admits_from_the_stored_cursor_to_the_last_entry,
+		ruler_sends_grants_in_the_pipeline_of_the_admit,
+		ruler_has_one_admit_under_way,
+		ruler_reads_all_anew_when_the_cursor_is_another,
+		ruler_sends_the_same_jobs_again_with_what_is_needed,
+		ruler_that_is_always_told_need_gives_up_its_memory,
+		ruler_isolates_what_redis_refuses_and_buries_the_culprit,
+		ruler_goes_on_inside_a_pack,
+		ruler_reads_fewer_entries_when_they_are_large,
+		ruler_retries_a_blocking_read_that_was_lost_alone,
+		ruler_compares_bytes_before_it_reuses_a_segment,
+		ruler_asks_once_and_reuses_equal_bytes,
+		ruler_stores_a_segment_that_redis_does_not_have,
+		ruler_waits_for_a_segment_and_loses_no_job,
+		ruler_stores_the_event_cursor_with_what_it_decided,
+		ruler_reads_events_often_while_something_is_due,
+		ruler_elects_one_writer_when_a_worker_is_there,
+		ruler_counts_slots_of_live_workers_only,
+		ruler_finds_workers_and_their_leases_again,
+		ruler_leaves_records_alone_that_it_cannot_read,
+		ruler_survives_answers_of_any_shape,
+		ruler_says_the_same_for_the_same_answers,
+	};
+	Suite *suite = suite_create("ruler");
+	TCase *promises = tcase_create("promises");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(promises, open_rig, close_rig);
+	tcase_set_timeout(promises, 20);
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
+		tcase_add_test(promises, tests[i]);
+	suite_add_tcase(suite, promises);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
