@@ -1,5 +1,7 @@
 #include "tests/lib/ruler_rig.h"
 
+#include "common/text.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +232,17 @@ rig_word(const struct rig_call *call, uint32_t i)
 }
 
 uint32_t
+rig_number(const struct rig_call *call, uint32_t i)
+{
+	uint64_t number = 0;
+
+	ck_assert_int_eq(
+		text_parse_unsigned(span_from(rig_word(call, i)), UINT32_MAX, &number),
+		0);
+	return (uint32_t)number;
+}
+
+uint32_t
 rig_position(const struct rig_call *call, const char *word, uint32_t from)
 {
 	for (uint32_t i = from; i < call->count; i++)
@@ -244,7 +257,7 @@ rig_position(const struct rig_call *call, const char *word, uint32_t from)
 static void
 answer_grant(struct rig *rig, struct rig_call *call)
 {
-	uint32_t lanes = (uint32_t)atoi(rig_word(call, 2));
+	uint32_t lanes = rig_number(call, 2);
 	size_t size = 64 + lanes * 128, len;
 	char *text = malloc(size);
 

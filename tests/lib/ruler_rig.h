@@ -69,6 +69,7 @@ void rig_forget(struct rig *rig);
 /* The same as rig_find, letting up to 5 s pass; fails the test if it does not come. */
 struct rig_call *rig_expect(struct rig *rig, const char *name);
 const char *rig_word(const struct rig_call *call, uint32_t i);
+uint32_t rig_number(const struct rig_call *call, uint32_t i);
 
 /* The position of a word at or behind `from`, or UINT32_MAX. */
 uint32_t rig_position(const struct rig_call *call, const char *word, uint32_t from);

@@ -73,7 +73,7 @@ group(const struct rig_call *admit, char letter, uint32_t *ret_count)
 	uint32_t at = 5;
 
 	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
-		uint32_t count = (uint32_t)atoi(rig_word(admit, at + 1));
+		uint32_t count = rig_number(admit, at + 1);
 
 		ck_assert_int_eq(rig_word(admit, at)[0], widths[i].letter);
 		if (widths[i].letter == letter) {
@@ -646,7 +646,7 @@ END_TEST
 static uint32_t
 find_writing(const struct rig_call *grant)
 {
-	uint32_t lanes = (uint32_t)atoi(rig_word(grant, 2));
+	uint32_t lanes = rig_number(grant, 2);
 
 	for (uint32_t at = 3; at < 3 + lanes * 19; at += 19)
 		if (strcmp(rig_word(grant, at + 7), "1") == 0)
