@@ -5,6 +5,7 @@
 #define TRIP_MS_FIRST 1000  /* round trip to a first byte, until one was seen */
 #define BOUND_MS      2000  /* how long "the budget holds" is believed */
 #define ASK_MS        2000  /* until another start is asked for its first byte */
+#define CLOCK_MS      5     /* how far the clocks of workers may be off */
 #define SPEND_MS      60000 /* first park for a spend cap; doubles */
 #define SPEND_MS_MAX  1800000
 
@@ -40,6 +41,13 @@ pacer_is_rising(const struct core *core, const struct pacer *pacer)
 {
 	return pacer->load > pacer->pace && pacer->pace < pace_max(pacer) &&
 	       !pacer_is_parked(core, pacer);
+}
+
+/* Requests that were sent with less work say nothing about more. */
+static bool
+is_near(const struct pacer *pacer)
+{
+	return pacer->load > pacer->pace / 2;
 }
 
 static void
@@ -119,7 +127,15 @@ take_limits(struct core *core, struct pacer *pacer,
 static uint64_t
 since(const struct pacer *pacer)
 {
-	return MAX(pacer->step_ms, pacer->rising_ms);
+	return MAX(pacer->step_ms, pacer->near_ms);
+}
+
+/* A first byte has shown that the provider takes what the pace allows. */
+static bool
+has_evidence(const struct core *core, const struct pacer *pacer)
+{
+	return pacer->byte_ms > 0 && pacer->byte_ms + CLOCK_MS >= since(pacer) &&
+	       core->now_ms - pacer->byte_ms < core->config.pace_patience_ms;
 }
 
 static void
@@ -127,6 +143,14 @@ step_up(struct core *core, struct pacer *pacer)
 {
 	VERIFY(pacer->pace > 0);
 	set_pace(core, pacer, MIN(2 * pacer->pace, pace_max(pacer)));
+}
+
+static void
+step_on_evidence(struct core *core, struct pacer *pacer)
+{
+	if (pacer_is_rising(core, pacer) && has_evidence(core, pacer) &&
+	    core->now_ms - pacer->step_ms >= core->config.pace_gap_ms)
+		step_up(core, pacer);
 }
 
 void
@@ -142,9 +166,8 @@ pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms, uint64_t fi
 		pacer->trip_ms = (pacer->trip_ms * 7 + (first_ms - sent_ms)) / 8;
 	if (sent_ms > pacer->parked_ms)
 		pacer->spends = 0;
-	if (sent_ms >= since(pacer) && pacer_is_rising(core, pacer) &&
-	    core->now_ms - pacer->step_ms >= core->config.pace_gap_ms)
-		step_up(core, pacer);
+	pacer->byte_ms = MAX(pacer->byte_ms, sent_ms);
+	step_on_evidence(core, pacer);
 	pacer_arm(core, index);
 }
 
@@ -250,16 +273,21 @@ void
 pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after)
 {
 	struct pacer *pacer = &core->pacers[index];
-	bool was_rising = pacer_is_rising(core, pacer);
+	bool was_rising = pacer_is_rising(core, pacer), was_near = is_near(pacer);
 
 	VERIFY(pacer->load >= before);
 	pacer->load = pacer->load - before + after;
 	pacer->peak = MAX(pacer->peak, MIN(pacer->load, pacer->pace));
+	if (!was_near && is_near(pacer)) {
+		pacer->near_ms = core->now_ms;
+		if (core->now_ms - pacer->asked_ms >= ASK_MS)
+			pacer->dirty = true; /* asks the next start for its first byte */
+	}
 	if (was_rising == pacer_is_rising(core, pacer))
 		return;
 	if (!was_rising) {
-		pacer->rising_ms = core->now_ms;
-		pacer->dirty = true; /* asks the next start for its first byte */
+		pacer->dirty = true; /* likewise */
+		step_on_evidence(core, pacer);
 	}
 	pacer_arm(core, index);
 }
@@ -272,6 +300,8 @@ pacer_arm(struct core *core, uint32_t index)
 
 	if (pacer_is_parked(core, pacer))
 		due_ms = MIN(due_ms, pacer->parked_ms);
+	else if (pacer_is_rising(core, pacer) && has_evidence(core, pacer))
+		due_ms = MIN(due_ms, pacer->step_ms + core->config.pace_gap_ms);
 	else if (pacer_is_rising(core, pacer))
 		due_ms = MIN(due_ms, MIN(since(pacer) + core->config.pace_patience_ms,
 		                         MAX(since(pacer), pacer->asked_ms) + ASK_MS));
@@ -301,6 +331,7 @@ pacer_expire(struct core *core, uint32_t index)
 
 	if (core->now_ms - pacer->peak_ms >= core->config.pace_memory_ms)
 		forget_peak(core, pacer);
+	step_on_evidence(core, pacer);
 	if (pacer_is_rising(core, pacer)) {
 		if (core->now_ms - since(pacer) >= core->config.pace_patience_ms)
 			step_up(core, pacer);

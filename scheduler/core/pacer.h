@@ -1,10 +1,13 @@
 /* pacer.h - how many requests an account takes at once: one pacer for each budget.
  *
- *   starts    32 ──► 64 ──► 128 ──► ...     a first byte from a request sent since the
- *             │                             last step, and more work than pace
+ *   starts    32 ──► 64 ──► 128 ──► ...     more work than pace, and a first byte from a
+ *             │                             request sent since the last step, while half
+ *             │                             of the pace was used
  *   pressure  └──► 16 ──► 8                 429 or 529, at most once per round trip
  *
- * The step is thus the provider's own round trip.  Each BUDGET command asks one start to
+ * The step is thus the provider's own round trip.  The byte may come before the work:
+ * when all of the pace is taken by long jobs, nothing can start that would be asked.
+ * Each BUDGET command asks one start to
  * report its first byte (`begin` of the budget's hash); it is asked again when nothing
  * comes, and in the end, with work and without pressure, the pace doubles by patience.
  * What was reached lately is remembered for ten minutes, so a switch of family does not
@@ -31,7 +34,8 @@ struct pacer {
 	uint32_t pace;
 	uint32_t load;      /* weight of its families: jobs that could run */
 	uint64_t step_ms;   /* last change of pace */
-	uint64_t rising_ms; /* when there came to be more work than pace */
+	uint64_t near_ms;   /* when there came to be work for half of it */
+	uint64_t byte_ms;   /* latest send time of a request whose first byte came */
 	uint64_t asked_ms;  /* when a start was last asked to report its first byte */
 	uint64_t halved_ms; /* last halving; 0 = never */
 	uint64_t trip_ms;   /* round trip to a first byte, mean */
