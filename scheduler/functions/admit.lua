@@ -84,10 +84,14 @@ local function family_admit(at, unders)
 		hold = old_hold -- the smallest of those that wait
 	end
 	flags = flags - flags % 2 + (family_is_paused(family) and 1 or 0)
+	family.joined = flags % 4 >= 2 and family_number(family, 5, 6) % 4 < 2
 	family.rec = family_print(family.bits, flags, family_number(family, 7, 16), hold,
 		min(input, 99999999), min(output, 99999999), byte(family.rec, 41) - 48, fields)
 	local old = family.tail
 	family.tail = family_tail(family.rec)
+	if family.joined then
+		family.pushed = true -- so that its lanes are looked at
+	end
 	if old ~= family.tail or family.fresh then
 		local ancestors = family.tail.ancestors
 		for i = 1, #ancestors do
@@ -260,6 +264,21 @@ local function admit_store(groups, unders)
 	end
 end
 
+-- Nobody shared the leaf, so its lane let everybody start, without a marker.  Now somebody
+-- does: the jobs of this call must not start like that before the scheduler has had its
+-- say, which is one call later.
+local function lanes_shut()
+	for i = 1, family_n do
+		local family = family_list[i]
+		for j = 1, family.joined and #family.tail.lanes or 0 do
+			local lane = lane_of(family.tail.lanes[j])
+			if lane_is_unshared(lane.rec) then
+				lane.rec = '100' .. sub(lane.rec, 4)
+			end
+		end
+	end
+end
+
 -- Everything that is read about the small groups, and what may be wrong with them.
 local function admit_check(groups, unders)
 	local at = groups.P[1]
@@ -335,6 +354,7 @@ local function admit()
 		end
 	end
 	records_load(lane_ids, lanes, key.lanes, lane_take)
+	lanes_shut()
 	book_check()
 
 	book_store()

@@ -168,6 +168,9 @@ local function lane_grant(at)
 		return lane, 'refused'
 	end
 	lane.rec = lane_columns(lane, at, g, g_new)
+	if family and floor(sub(family.rec, 5, 6) / 2) % 2 == 1 and lane_is_unshared(lane.rec) then
+		lane.rec = '100' .. sub(lane.rec, 4) -- decided before `admit` heard of another job
+	end
 	if not family and argv[at + 3] ~= '-' and argv[at + 3] ~= '' then
 		lane_move(lane, argv[at + 3], argv[at + 4])
 	end

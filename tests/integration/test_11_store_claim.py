@@ -28,6 +28,34 @@ def test_an_open_lane_fills_the_free_slots_in_order(store):
     assert store.flight() == 3
 
 
+def test_jobs_that_share_a_lone_prefix_do_not_start_before_the_scheduler_decides(store):
+    family = Family(1, flags=0)
+    store.enqueue(family, 1)
+    store.grant(family.lane, g=0, g_new=1, gate=BYPASS, reason=3, window=1000, rank=5)
+    worker = Worker(store)
+    assert len(worker.claim().jobs) == 1
+    family.flags = 2  # shared, by the second job
+    store.known.discard(family.id)
+    ids = store.enqueue(family, 3)
+    assert worker.claim(1, 2, 3).jobs == []
+    lane = store.lane(family.lane)
+    assert (lane.gate, lane.reason, lane.g) == (CLOSED, 0, 1)
+    assert store.open_set() == {} and family.lane in store.held_set()
+    store.grant(family.lane, g=1, g_new=2, gate=WRITING, reason=0, credits=1, role=1)
+    assert [job.role for job in worker.claim(4, 5).jobs] == ["l"]
+    assert len(ids) == 3
+
+
+def test_a_stale_bypass_does_not_start_what_is_shared_by_now(store):
+    family = Family(1, flags=2)
+    store.enqueue(family, 2)
+    store.grant(family.lane, g=0, g_new=1, gate=BYPASS, reason=3, window=1000)
+    assert store.lane(family.lane).gate == CLOSED
+    assert Worker(store).claim().jobs == []
+    store.grant(family.lane, g=1, g_new=2, gate=BYPASS, reason=2, window=1000)
+    assert len(Worker(store).claim().jobs) == 2
+
+
 def test_a_claim_into_an_occupied_slot_is_refused_2(store):
     _, ids = opened(store)
     worker = Worker(store)
