@@ -77,6 +77,7 @@ struct ruler_upstream {
 struct ruler_model { /* first match; the last one should match everything */
 	struct span match, class_name;
 	uint32_t tokens_min; /* 0 = the upstream's traits decide */
+	bool cache_key;      /* openai-chat: takes a cache key of ours */
 	bool breakpoint;     /* openai-chat: takes a breakpoint of ours */
 };
 

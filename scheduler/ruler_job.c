@@ -210,17 +210,16 @@ struct dialect_traits
 ruler_job_traits(const struct ruler_config *config, size_t upstream, size_t model)
 {
 	const struct ruler_upstream *it = &config->upstreams[upstream];
-	struct dialect_traits traits = it->traits;
+	const struct ruler_model *entry = &config->models[model];
 
 	if (model >= config->models_count)
-		return traits;
-	if (traits.dialect == DIALECT_OPENAI_CHAT)
-		traits.markers = it->markers && config->models[model].breakpoint
-		                         ? MARKER_BREAKPOINT
-		                         : MARKER_NONE;
-	if (config->models[model].tokens_min > 0)
-		traits.tokens_min = config->models[model].tokens_min;
-	return traits;
+		return it->traits;
+	return dialect_for_model(&it->traits, &(struct dialect_model){
+						      .ours = it->markers,
+						      .cache_key = entry->cache_key,
+						      .breakpoint = entry->breakpoint,
+						      .tokens_min = entry->tokens_min,
+					      });
 }
 
 static struct span

@@ -4,19 +4,6 @@
 
 #include <stdlib.h>
 
-static struct dialect_traits
-traits_of(const struct config_upstream *upstream)
-{
-	struct dialect_traits traits = *dialect_traits((enum dialect)upstream->dialect);
-
-	if (upstream->stream == CONFIG_SWITCH_NEVER)
-		traits.stream = false;
-	if (upstream->ttl_ms > dialect_ttl_ms(TTL_5M) &&
-	    traits.dialect == DIALECT_ANTHROPIC)
-		traits.ttl = TTL_1H;
-	return traits;
-}
-
 static void
 fill_limits(const struct config_upstream *from, struct ruler_upstream *to)
 {
@@ -43,7 +30,9 @@ fill_upstreams(const struct config *config, struct setup *setup)
 		setup->upstreams[i] = (struct ruler_upstream){
 			.name = span_from(from->name),
 			.account = span_from(from->account),
-			.traits = traits_of(from),
+			.traits = dialect_for_upstream((enum dialect)from->dialect,
+			                               from->stream == CONFIG_SWITCH_AUTO,
+			                               from->ttl_ms),
 			.markers = from->markers == CONFIG_SWITCH_AUTO,
 			.exact = from->evidence == CONFIG_EVIDENCE_EXACT,
 			.proves = from->proof == CONFIG_PROOF_CANARY,
@@ -78,6 +67,7 @@ fill_models(const struct config *config, struct setup *setup)
 			.match = span_from(from->match),
 			.class_name = span_from(from->class_name),
 			.tokens_min = (uint32_t)MIN(from->minimum_tokens, UINT32_MAX),
+			.cache_key = from->cache_key,
 			.breakpoint = from->breakpoint,
 		};
 	}

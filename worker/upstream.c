@@ -283,25 +283,19 @@ struct dialect_traits
 upstream_traits(const struct upstream_list *list, const struct upstream *upstream,
                 struct span model_name)
 {
-	struct dialect_traits traits = *dialect_traits(upstream->dialect);
 	const struct config_upstream *config = upstream->config;
 	const struct config_model *model = config_model_find(list->config, model_name);
+	struct dialect_traits traits = dialect_for_upstream(
+		upstream->dialect, config->stream == CONFIG_SWITCH_AUTO, config->ttl_ms);
 
-	if (config->stream == CONFIG_SWITCH_NEVER)
-		traits.stream = false;
-	/* Where markers are off nothing is known of the server behind the URL; its jobs
-	 * get no field that it may not know.  Other dialects keep their style, so that
-	 * markers of the job's own are seen for what they are. */
-	if (upstream->dialect == DIALECT_OPENAI_CHAT &&
-	    config->markers == CONFIG_SWITCH_AUTO) {
-		traits.cache_key = model->cache_key;
-		traits.cache_mode = model->breakpoint;
-		traits.markers = model->breakpoint ? MARKER_BREAKPOINT : MARKER_NONE;
-	}
-	if (config->ttl_ms > 300000 && upstream->dialect == DIALECT_ANTHROPIC)
-		traits.ttl = TTL_1H;
-	traits.tokens_min = (uint32_t)MIN(model->minimum_tokens, UINT32_MAX);
-	return traits;
+	return dialect_for_model(
+		&traits,
+		&(struct dialect_model){
+			.ours = config->markers == CONFIG_SWITCH_AUTO,
+			.cache_key = model->cache_key,
+			.breakpoint = model->breakpoint,
+			.tokens_min = (uint32_t)MIN(model->minimum_tokens, UINT32_MAX),
+		});
 }
 
 bool

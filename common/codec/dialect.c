@@ -85,6 +85,33 @@ dialect_traits(enum dialect dialect)
 	return &traits_table[dialect];
 }
 
+struct dialect_traits
+dialect_for_upstream(enum dialect dialect, bool stream, uint64_t ttl_ms)
+{
+	struct dialect_traits traits = *dialect_traits(dialect);
+
+	traits.stream = traits.stream && stream;
+	if (dialect == DIALECT_ANTHROPIC && ttl_ms > dialect_ttl_ms(TTL_5M))
+		traits.ttl = TTL_1H;
+	return traits;
+}
+
+struct dialect_traits
+dialect_for_model(const struct dialect_traits *upstream,
+                  const struct dialect_model *model)
+{
+	struct dialect_traits traits = *upstream;
+
+	if (traits.dialect == DIALECT_OPENAI_CHAT && model->ours) {
+		traits.cache_key = model->cache_key;
+		traits.cache_mode = model->breakpoint;
+		traits.markers = model->breakpoint ? MARKER_BREAKPOINT : MARKER_NONE;
+	}
+	if (model->tokens_min > 0)
+		traits.tokens_min = model->tokens_min;
+	return traits;
+}
+
 const char *
 dialect_name(enum dialect dialect)
 {

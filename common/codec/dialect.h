@@ -73,6 +73,25 @@ struct dialect_traits {
 /* Defaults of a dialect: for `anthropic` those of the vendor's own endpoint. */
 const struct dialect_traits *dialect_traits(enum dialect dialect);
 
+/* The traits of an upstream as configured: whether it may be asked to stream, and how
+ * long its entries live. */
+struct dialect_traits dialect_for_upstream(enum dialect dialect, bool stream,
+                                           uint64_t ttl_ms);
+
+/* What the configuration says of one model of an upstream. */
+struct dialect_model {
+	bool ours; /* requests may get markers and fields of ours; where they may not,
+	            * nothing is known of the server behind the URL */
+	bool cache_key;      /* openai-chat: takes prompt_cache_key */
+	bool breakpoint;     /* openai-chat: takes a breakpoint */
+	uint32_t tokens_min; /* 0 = the upstream's */
+};
+
+/* Narrows an upstream's traits to one model.  Scheduler and worker both ask here: a plan
+ * and its rendering must agree. */
+struct dialect_traits dialect_for_model(const struct dialect_traits *upstream,
+                                        const struct dialect_model *model);
+
 /* "anthropic", "openai-chat", "raw". */
 const char *dialect_name(enum dialect dialect);
 MUST_USE int dialect_parse(struct span name, enum dialect *ret_dialect);

@@ -96,7 +96,44 @@ START_TEST(dialect_the_manual_lists_every_key_at_its_node)
 }
 END_TEST
 
+START_TEST(dialect_a_chat_model_gets_only_what_its_table_row_allows)
+{
+	struct dialect_traits upstream =
+		dialect_for_upstream(DIALECT_OPENAI_CHAT, true, 1800000);
+	struct dialect_model model = { .ours = true, .cache_key = true };
+	struct dialect_traits traits = dialect_for_model(&upstream, &model);
+
+	ck_assert(traits.stream && traits.cache_key && !traits.cache_mode);
+	ck_assert_int_eq(traits.markers, MARKER_NONE);
+	model.breakpoint = true;
+	model.tokens_min = 1024;
+	traits = dialect_for_model(&upstream, &model);
+	ck_assert_int_eq(traits.markers, MARKER_BREAKPOINT);
+	ck_assert_uint_eq(traits.tokens_min, 1024);
+	model.ours = false; /* markers: never */
+	traits = dialect_for_model(&upstream, &model);
+	ck_assert(!traits.cache_key && !traits.cache_mode);
+	ck_assert_int_eq(traits.markers, MARKER_NONE);
+}
+END_TEST
+
+START_TEST(dialect_an_anthropic_upstream_marks_for_an_hour_only_if_told)
+{
+	struct dialect_traits short_lived =
+		dialect_for_upstream(DIALECT_ANTHROPIC, true, 300000);
+	struct dialect_traits long_lived =
+		dialect_for_upstream(DIALECT_ANTHROPIC, false, 3600000);
+
+	ck_assert_int_eq(short_lived.ttl, TTL_5M);
+	ck_assert(short_lived.stream);
+	ck_assert_int_eq(long_lived.ttl, TTL_1H);
+	ck_assert(!long_lived.stream);
+}
+END_TEST
+
 SUITE_MAIN("dialect", dialect_the_manual_lists_every_key_at_its_node,
            dialect_names_and_letters_go_both_ways,
            dialect_unknown_keys_enter_at_the_tools,
-           dialect_lifetimes_are_ordered_by_length)
+           dialect_lifetimes_are_ordered_by_length,
+           dialect_a_chat_model_gets_only_what_its_table_row_allows,
+           dialect_an_anthropic_upstream_marks_for_an_hour_only_if_told)
