@@ -64,7 +64,6 @@ struct dialect_traits {
 	bool cache_key;       /* add prompt_cache_key where it is absent */
 	bool cache_mode;      /* add prompt_cache_options.mode explicit on fan-out */
 	bool placeholder;     /* a call that ends inside a user turn gets a "." */
-	bool strip_billing;   /* drop Claude Code's x-anthropic-billing-header block */
 	uint32_t markers_max; /* in one request, the automatic one included */
 	uint32_t tokens_min;  /* smaller prefixes are never cached; 0 = unknown */
 	uint32_t token_millibytes; /* canonical bytes per token, in thousandths: 4000 */

@@ -23,7 +23,7 @@
 	X(DRIFT_TOOL_ORDER, "tool order",     "The same tools come in another order: sort them before sending.") \
 	X(DRIFT_TOOLS,      "tools",          "The tools differ: send the same set to all jobs of a route.") \
 	X(DRIFT_KEY_ORDER,  "key order",      "The same keys come in another order inside an object: serialise with sorted keys.") \
-	X(DRIFT_BILLING,    "billing header", "The client sends a billing header that changes with each request: set strip_billing_header for this upstream.") \
+	X(DRIFT_BILLING,    "billing header", "The client puts a billing header that changes with each request into the system part: leave that block out before sending.") \
 	X(DRIFT_SETTING,    "setting",        "A setting that the cache depends on differs: send the same one, or accept two versions.") \
 	X(DRIFT_MARKER,     "marker",         "A cache marker stands inside the shared part of one of them.") \
 	X(DRIFT_LENGTH,     "length",         "One shared part goes on where the other ends.") \
