@@ -370,7 +370,6 @@ open_messages(struct chain_writer *writer)
 {
 	if (writer->messages_open) {
 		put_text(writer, writer->end == PART_BLOCK ? "]}" : "}");
-		writer->next_block = writer->blocks_end = 0;
 		return;
 	}
 	put_comma(writer);

@@ -58,14 +58,14 @@ struct dialect_traits {
 	enum dialect dialect;
 	enum marker_style markers;
 	enum call_style call;
-	enum ttl ttl;         /* of the markers we insert */
-	bool stream;          /* may be asked to stream when the job did not */
-	bool include_usage;   /* wants stream_options.include_usage */
-	bool cache_key;       /* add prompt_cache_key where it is absent */
-	bool cache_mode;      /* add prompt_cache_options.mode explicit on fan-out */
-	bool placeholder;     /* a call that ends inside a user turn gets a "." */
-	uint32_t markers_max; /* in one request, the automatic one included */
-	uint32_t tokens_min;  /* smaller prefixes are never cached; 0 = unknown */
+	enum ttl ttl;              /* of the markers we insert */
+	bool stream;               /* may be asked to stream when the job did not */
+	bool include_usage;        /* wants stream_options.include_usage */
+	bool cache_key;            /* add prompt_cache_key where it is absent */
+	bool cache_mode;           /* add prompt_cache_options.mode explicit on fan-out */
+	bool placeholder;          /* a call that ends inside a user turn gets a "." */
+	uint32_t markers_max;      /* in one request, the automatic one included */
+	uint32_t tokens_min;       /* smaller prefixes are never cached; 0 = unknown */
 	uint32_t token_millibytes; /* canonical bytes per token, in thousandths: 4000 */
 };
 

@@ -450,6 +450,8 @@ tape_parse(struct tape *tape, struct span text, struct tape_error *reterr)
 	struct reader reader;
 	int err;
 
+	if (text.len == 0)
+		text = (struct span){ "", 0 }; /* perhaps it has no address at all */
 	/* Not an initialiser: it would clear the whole stack of depths each time. */
 	reader.base = text.data;
 	reader.at = text.data;
@@ -464,10 +466,6 @@ tape_parse(struct tape *tape, struct span text, struct tape_error *reterr)
 	tape->lone_surrogate = false;
 	if (text.len >= UINT32_MAX)
 		return overflow(&reader, "too large");
-	if (text.len == 0) {
-		reader.base = reader.at = reader.end = "";
-		return refuse(&reader, reader.at, "expected a value");
-	}
 
 	err = read_document(&reader);
 	if (err < 0)

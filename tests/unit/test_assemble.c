@@ -299,7 +299,64 @@ START_TEST(assemble_a_long_answer_takes_linear_time)
 }
 END_TEST
 
-SUITE_MAIN("assemble", assemble_what_cannot_be_placed_keeps_the_events,
+START_TEST(assemble_the_last_event_may_lack_its_empty_line)
+{
+	static const char *const ends[] = { "data: {\"type\":\"message_stop\"}\n",
+		                            "data: {\"type\":\"message_stop\"}" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		char stream[2048];
+		struct run run;
+
+		(void)snprintf(stream, sizeof stream, "%s%s", START, ends[i]);
+		play(&run, DIALECT_ANTHROPIC, stream);
+		ck_assert(run.result.complete);
+		ck_assert_uint_eq(run.result.format, ASSEMBLE_JSON);
+		close_run(&run);
+	}
+}
+END_TEST
+
+START_TEST(assemble_without_done_all_choices_must_have_finished)
+{
+#define DELTA_OF(i, finish) \
+	"{\"index\":" i ",\"delta\":{\"content\":\"a\"},\"finish_reason\":" finish "}"
+	struct run run;
+
+	play(&run, DIALECT_OPENAI_CHAT,
+	     CHUNK(DELTA_OF("0", "\"stop\"") "," DELTA_OF("1", "null")));
+	ck_assert(!run.result.complete);
+	close_run(&run);
+	play(&run, DIALECT_OPENAI_CHAT,
+	     CHUNK(DELTA_OF("0", "null") "," DELTA_OF("1", "\"stop\"")));
+	ck_assert(!run.result.complete);
+	close_run(&run);
+	play(&run, DIALECT_OPENAI_CHAT,
+	     CHUNK(DELTA_OF("0", "\"stop\"") "," DELTA_OF("1", "\"length\"")));
+	ck_assert(run.result.complete);
+	close_run(&run);
+}
+END_TEST
+
+START_TEST(assemble_events_of_several_lines_are_kept_line_by_line)
+{
+	struct assemble_options options = { .dialect = DIALECT_ANTHROPIC,
+		                            .sse = true,
+		                            .keep_sse = true };
+	static const char stream[] =
+		"event: a\ndata: {\ndata: \"type\":\ndata: \"ping\"}\n\n";
+	struct run run;
+
+	play_with(&run, &options, stream, 3);
+	ck_assert(span_equals(run.result.body, span_from(stream)));
+	close_run(&run);
+}
+END_TEST
+
+SUITE_MAIN("assemble", assemble_the_last_event_may_lack_its_empty_line,
+           assemble_without_done_all_choices_must_have_finished,
+           assemble_events_of_several_lines_are_kept_line_by_line,
+           assemble_what_cannot_be_placed_keeps_the_events,
            assemble_an_error_in_the_stream_is_handed_out,
            assemble_a_cut_stream_is_not_complete,
            assemble_says_when_the_prefix_is_readable,

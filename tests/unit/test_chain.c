@@ -889,6 +889,8 @@ START_TEST(chain_raw_bytes_are_split_where_declared)
 {
 	struct chain_shared shared = { CHAIN_SHARED_BYTES, 1200 };
 	struct built built = build_as(DIALECT_RAW, PROSE "\nnot json", NULL, shared);
+	struct built small = build_as(DIALECT_RAW, "not json", NULL,
+	                              (struct chain_shared){ CHAIN_SHARED_BYTES, 4 });
 	struct built whole = build_as(DIALECT_RAW, "not json", NULL,
 	                              (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
 	struct part_own own;
@@ -904,6 +906,12 @@ START_TEST(chain_raw_bytes_are_split_where_declared)
 	ck_assert_uint_eq(px.segment.len + own.own.len + own.tail.len,
 	                  strlen(PROSE "\nnot json"));
 	ck_assert_uint_eq(whole.chain.opaque, CHAIN_RAW);
+	ck_assert_uint_eq(whole.chain.own.len, 0);
+	ck_assert_uint_eq(small.chain.count, 1);
+	ck_assert(!small.chain.split);
+	ck_assert_uint_eq(small.chain.own.len, 0);
+	ck_assert_uint_eq(small.chain.own_tokens, 1);
+	free_built(&small);
 	free_built(&built);
 	free_built(&whole);
 }
@@ -977,6 +985,70 @@ START_TEST(chain_is_empty_after_a_failure_and_can_be_used_again)
 }
 END_TEST
 
+START_TEST(chain_nothing_of_the_last_job_is_left_in_the_next)
+{
+	struct chain_input input = { .traits = dialect_traits(DIALECT_ANTHROPIC),
+		                     .body = SPAN("{\"model\":\"m\",\"max_tokens\":5,"
+		                                  "\"stream\":true,\"system\":\"" PROSE
+		                                  "\",\"mcp_servers\":1}"),
+		                     .shared = { CHAIN_SHARED_MARKER, 9 } };
+	struct chain_error error;
+	struct chain chain;
+
+	chain_init(&chain);
+	ck_assert_int_eq(chain_build(&chain, &input, &error), 0);
+	ck_assert(chain.split);
+	ck_assert(chain.wants_stream);
+	ck_assert_str_ne(chain.note, "");
+	input.body = SPAN("[1]");
+	input.shared.kind = CHAIN_SHARED_AUTO;
+	ck_assert_int_eq(chain_build(&chain, &input, &error), 0);
+	ck_assert_uint_eq(chain.model.len, 0);
+	ck_assert_int_eq(chain.max_tokens, -1);
+	ck_assert(!chain.wants_stream);
+	ck_assert(!chain.split);
+	ck_assert_uint_eq(chain.own.len, 0);
+	ck_assert_str_eq(chain.note, "");
+	input.body = SPAN("{}");
+	ck_assert_int_eq(chain_build(&chain, &input, &error), 0);
+	ck_assert_str_eq(chain.why, "");
+	ck_assert_uint_eq(chain.opaque, CHAIN_SPLITTABLE);
+	chain_fini(&chain);
+}
+END_TEST
+
+START_TEST(chain_a_lifetime_nobody_knows_counts_as_the_shortest)
+{
+	struct built built =
+		build("{\"system\":[{\"type\":\"text\",\"text\":\"a\",\"cache_control\":"
+	              "{\"type\":\"ephemeral\",\"ttl\":\"7m\"}},{\"type\":\"text\","
+	              "\"text\":\"" PROSE "\"}],\"messages\":[]}");
+	struct part_own own;
+
+	ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
+	ck_assert_uint_eq(own.earlier[TIER_SYSTEM], TTL_5M);
+	ck_assert_uint_eq(own.explicit_count, 1);
+	free_built(&built);
+}
+END_TEST
+
+START_TEST(chain_estimates_count_bytes_from_the_root)
+{
+	struct built built = build("{\"model\":\"m\",\"system\":\"" PROSE
+	                           "\",\"messages\":[" USER("q", "") "]}");
+	const struct chain_node *tools = node(&built, TIER_TOOLS);
+	const struct chain_node *system = node(&built, TIER_SYSTEM);
+	struct part_own own;
+
+	ck_assert_uint_eq(tools->tokens, tools->px.segment.len / 4);
+	ck_assert_uint_eq(system->px.tokens, system->px.segment.len / 4);
+	ck_assert_uint_eq(system->tokens, tools->tokens + system->px.tokens);
+	ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
+	ck_assert_uint_eq(built.chain.own_tokens, (own.own.len + own.tail.len) / 4);
+	free_built(&built);
+}
+END_TEST
+
 SUITE_MAIN("chain", chain_a_plain_body_becomes_three_pieces_and_a_tail,
            chain_spelling_does_not_matter, chain_what_the_model_sees_matters,
            chain_each_setting_enters_at_its_tier,
@@ -1006,4 +1078,7 @@ SUITE_MAIN("chain", chain_a_plain_body_becomes_three_pieces_and_a_tail,
            chain_raw_bytes_are_split_where_declared,
            chain_salt_changes_a_node_and_all_below_it,
            chain_a_prefix_version_is_its_content,
+           chain_nothing_of_the_last_job_is_left_in_the_next,
+           chain_a_lifetime_nobody_knows_counts_as_the_shortest,
+           chain_estimates_count_bytes_from_the_root,
            chain_is_empty_after_a_failure_and_can_be_used_again)

@@ -455,6 +455,109 @@ START_TEST(envelope_messagepack_is_one_map_or_an_array_of_them)
 }
 END_TEST
 
+START_TEST(envelope_messagepack_values_of_every_width_are_stepped_over)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		bool good;
+	} cases[] = {
+#define JOB(extra) \
+	"\x83\xa4" \
+	"body"     \
+	"\xa2{}"   \
+	"\xa8"     \
+	"upstream" \
+	"\xa1"     \
+	"c"        \
+	"\xa3"     \
+	"ref" extra
+#define CASE(extra, good) { JOB(extra), sizeof(JOB(extra)) - 1, good }
+		CASE("\xa1"
+		     "x",
+		     true),
+		CASE("\xd9\x01"
+		     "x",
+		     true),
+		CASE("\xda\x00\x01"
+		     "x",
+		     true),
+		CASE("\xdb\x00\x00\x00\x01"
+		     "x",
+		     true),
+		CASE("\xc4\x01"
+		     "x",
+		     true),
+		CASE("\xc5\x00\x01"
+		     "x",
+		     true),
+		CASE("\xc6\x00\x00\x00\x01"
+		     "x",
+		     true),
+		CASE("\xc0", true),
+		CASE("\xc2", true),
+		CASE("\x7f", true),
+		CASE("\xff", true),
+		CASE("\xcc\x01", true),
+		CASE("\xcd\x00\x01", true),
+		CASE("\xce\x00\x00\x00\x01", true),
+		CASE("\xcf\x00\x00\x00\x00\x00\x00\x00\x01", true),
+		CASE("\xd0\x81", true),
+		CASE("\xd3\xff\xff\xff\xff\xff\xff\xff\xff", true),
+		CASE("\xca\x00\x00\x00\x00", false), /* a float */
+		CASE("\xcb\x00\x00\x00\x00\x00\x00\x00\x00", false),
+		CASE("\xd4\x01"
+		     "x",
+		     false), /* extensions */
+		CASE("\xd8\x01"
+		     "0123456789abcdef",
+		     false),
+		CASE("\xc7\x01\x05"
+		     "x",
+		     false),
+		CASE("\xc8\x00\x01\x05"
+		     "x",
+		     false),
+		CASE("\xc9\x00\x00\x00\x01\x05"
+		     "x",
+		     false),
+		CASE("\x91\x01", false), /* an array */
+		CASE("\xdc\x00\x01\x01", false),
+		CASE("\x81\x01\x02", false),
+		CASE("\xde\x00\x01\x01\x02", false),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char pack[256] = "\x92";
+		struct envelope_pair pair = { SPAN("m"), { pack, 1 + 2 * cases[i].len } };
+		struct envelope_reader reader;
+		struct envelope_error error;
+		struct envelope envelope;
+
+		memcpy(pack + 1, cases[i].bytes, cases[i].len);
+		memcpy(pack + 1 + cases[i].len, cases[i].bytes, cases[i].len);
+		envelope_init(&reader, NULL);
+		ck_assert_msg(envelope_open(&reader, &pair, 1, ENTRY_MS, &error) == 2,
+		              "case %zu", i);
+		for (int k = 0; k < 2; k++)
+			ck_assert_msg((envelope_next(&reader, &envelope, &error) == 0) ==
+			                      cases[i].good,
+			              "case %zu: %s", i, error.text);
+		envelope_fini(&reader);
+		/* and never beyond the end */
+		for (size_t len = 0; len < pair.value.len; len++) {
+			struct envelope_pair cut = { SPAN("m"), { pack, len } };
+
+			envelope_init(&reader, NULL);
+			ck_assert_int_eq(
+				envelope_open(&reader, &cut, 1, ENTRY_MS, &error),
+				ERR_MALFORMED);
+			envelope_fini(&reader);
+		}
+	}
+}
+END_TEST
+
 START_TEST(envelope_messagepack_cannot_promise_more_than_it_sends)
 {
 	static const struct {
@@ -616,6 +719,7 @@ SUITE_MAIN("envelope", envelope_the_smallest_job_has_two_fields,
            envelope_json_that_is_wrong_says_so,
            envelope_a_pack_shares_its_flat_fields_and_one_bad_job_harms_no_other,
            envelope_messagepack_is_one_map_or_an_array_of_them,
+           envelope_messagepack_values_of_every_width_are_stepped_over,
            envelope_messagepack_cannot_promise_more_than_it_sends,
            envelope_slim_jobs_come_back_as_they_were,
            envelope_defaults_are_those_of_the_table,
