@@ -102,9 +102,22 @@ START_TEST(agent_waits_before_it_greets_a_redis_without_functions_again)
 	rig_pass(&rig, 999);
 	EXPECT_CALLS("");
 	rig_pass(&rig, 1);
-	EXPECT_CALLS("attach 30000\n");
-	rig_answer(&rig, "[GONE]");
 	EXPECT_CALLS("hello w p 1 * 30000 - 600000\n");
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(agent_finishes_at_once_while_it_waits_for_functions)
+{
+	struct agent_config config = rig_config(1);
+
+	rig_init(&rig, &config);
+	rig_connect(&rig);
+	rig_answer(&rig, "!ERR Function not found");
+	(void)rig_commands(&rig);
+	agent_stop(rig.agent, rig.now_ms, 60000);
+	rig_step(&rig);
+	EXPECT_COMMANDS("finished\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -1074,6 +1087,7 @@ END_TEST
 SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_names_its_predecessor_until_a_greeting_is_answered,
            agent_waits_before_it_greets_a_redis_without_functions_again,
+           agent_finishes_at_once_while_it_waits_for_functions,
            agent_starts_what_a_claim_gives_in_the_order_of_its_slots,
            agent_asks_again_at_once_when_everything_asked_for_was_given,
            agent_asks_again_at_once_when_told_to_sleep_for_nothing,

@@ -57,6 +57,8 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 		if (!agent->missing_told)
 			agent_state_note(agent, AGENT_NOTE_MISSING, 0, reply_text(reply));
 		agent->missing_told = true;
+		if (flight->kind == FLIGHT_HELLO) /* so no session was made */
+			agent->has_session = false;
 		pause_and_read(agent);
 		return false;
 	case PROTOCOL_ERROR:
