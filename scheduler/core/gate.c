@@ -371,27 +371,28 @@ gate_take(struct core *core, uint32_t index, const struct evidence *evidence,
 	}
 }
 
+/* How long to leave the lane alone after this failure. */
 static uint64_t
-backoff(struct lane *lane)
+backoff(const struct lane *lane, enum lane_back why)
 {
-	uint64_t ms = BACKOFF_MS << MIN(lane->failures, 5);
-
-	lane->failures++;
-	return MIN(ms, BACKOFF_MS_MAX);
+	if (why == LANE_BACK_FAILED)
+		return MIN((uint64_t)BACKOFF_MS << MIN(lane->failures, 5),
+		           BACKOFF_MS_MAX);
+	return why == LANE_BACK_DEFERRED ? BACKOFF_MS : 0;
 }
 
 void
 gate_take_failure(struct core *core, uint32_t index, enum lane_back why)
 {
 	struct lane *lane = &core->lanes[index];
+	uint64_t wait_ms = backoff(lane, why);
 
 	VERIFY(why < LANE_BACK_COUNT);
 	if (lane->gate != LANE_WRITING && lane->gate != LANE_CHECKING)
 		return;
-	if (why == LANE_BACK_FAILED)
-		lane->ready_ms = MAX(lane->ready_ms, core->now_ms + backoff(lane));
-	else if (why == LANE_BACK_DEFERRED)
-		lane->ready_ms = MAX(lane->ready_ms, core->now_ms + BACKOFF_MS);
+	if (wait_ms > 0)
+		lane->ready_ms = MAX(lane->ready_ms, core->now_ms + wait_ms);
+	lane->failures += why == LANE_BACK_FAILED;
 	if (lane->gate == LANE_CHECKING || lane->unproven > 0) {
 		lane_arm(core, index);
 		return;
@@ -412,6 +413,7 @@ gate_take_trust(struct core *core, uint32_t index)
 	if (core->now_ms < lane->ready_ms)
 		return;
 	VERIFY(lane->until_ms > 0);
-	lane->hit_ms = MAX(lane->hit_ms, core->now_ms); /* so far it is believed */
+	/* Whatever was sent before is no evidence against what is believed now. */
+	lane->hit_ms = MAX(lane->hit_ms, core->now_ms - 1);
 	lane_move(core, index, LANE_OPEN, LANE_REASON_NONE);
 }

@@ -344,6 +344,7 @@ grant_take(struct core *core, const struct event_granted *granted)
 		return; /* of a lane that was forgotten meanwhile */
 	lane->flight = false;
 	lane_touch(core, index);
+	pool_plan_all(core); /* who waited for the answer may be elected */
 	if (granted->status == EVENT_STATUS_UNKNOWN) {
 		lane->unsure = true;
 		lane->granted.gate = LANE_GATE_COUNT;

@@ -112,7 +112,6 @@ enter(struct core *core, struct lane *lane)
 	case LANE_CLOSED:
 		lane->until_ms = 0;
 		lane->stage = 1;
-		core->counts.closed++;
 		break;
 	case LANE_WRITING:
 		lane->until_ms = 0;
@@ -165,6 +164,7 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 	VERIFY((reason != LANE_REASON_NONE) ==
 	       (gate == LANE_BYPASS || gate == LANE_LEAKY));
 
+	core->counts.closed += from == LANE_OPEN && gate == LANE_CLOSED;
 	core->counts.lanes_by_gate[from]--;
 	core->counts.lanes_by_gate[gate]++;
 	lane->gate = gate;

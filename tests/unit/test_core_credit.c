@@ -1,0 +1,392 @@
+/* Who may start before a lane is open: one at a time per node, and never for ever. */
+#include "scheduler/core/credit.h"
+
+#include "scheduler/core/state.h"
+#include "tests/lib/core_rig.h"
+#include "tests/lib/suite.h"
+
+#define LONG 3600000
+
+static struct core_rig *
+fresh(uint32_t slots)
+{
+	struct core_config config = core_rig_config();
+
+	return core_rig_create(&config, slots);
+}
+
+static struct family *
+family_named(struct core_rig *rig, const char *name)
+{
+	return &rig->core->families[family_find(rig->core, core_rig_node(rig, name)->id)];
+}
+
+static struct lane *
+lane_named(struct core_rig *rig, const char *name)
+{
+	return &rig->core->lanes[family_leaf(family_named(rig, name))];
+}
+
+static void
+drain(struct core_rig *rig)
+{
+	ck_assert(core_rig_drain(rig, LONG));
+	core_audit(rig->core);
+	ck_assert_uint_eq(rig->too_many, 0);
+}
+
+START_TEST(credit_one_family_writes_the_shared_ancestor_of_many)
+{
+	struct core_rig *rig = fresh(50);
+
+	(void)core_rig_admit(rig, "S/A", 10);
+	(void)core_rig_admit(rig, "S/B", 10);
+	(void)core_rig_admit(rig, "S/C", 10);
+	core_rig_run(rig, 2999);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	ck_assert_uint_eq(family_named(rig, "A")->credit.out, 1);
+	ck_assert_uint_eq(family_named(rig, "A")->credit.lanes, 3); /* S and A at once */
+	ck_assert_uint_eq(family_named(rig, "B")->credit.out, 0);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	ck_assert_uint_eq(core_rig_node(rig, "A")->writes, 1);
+	ck_assert_uint_eq(core_rig_node(rig, "B")->writes, 1);
+	ck_assert_uint_eq(core_rig_node(rig, "C")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_a_reader_of_the_ancestor_leads_its_own_leaf)
+{
+	struct core_rig *rig = fresh(50);
+
+	(void)core_rig_admit(rig, "S/A", 1);
+	(void)core_rig_admit(rig, "S/B", 10);
+	core_rig_run(rig, 3000); /* A, alone in its family, has written S and A */
+	ck_assert_uint_eq(family_named(rig, "B")->credit.out, 1);
+	ck_assert_int_eq(family_named(rig, "B")->credit.role, LANE_LEAD);
+	ck_assert_uint_eq(family_named(rig, "B")->credit.lanes, 3);
+	ck_assert_uint_eq(lane_named(rig, "A")->unproven, 0);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_on_an_open_ancestor_counts_on_the_leaf_alone)
+{
+	struct core_rig *rig = fresh(50);
+
+	(void)core_rig_admit(rig, "S/A", 5);
+	drain(rig);
+	(void)core_rig_admit(rig, "S/B", 5);
+	(void)core_rig_admit(rig, "S/C", 5);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(rig->starts_count, 2); /* both lead at the same time */
+	ck_assert_uint_eq(family_named(rig, "B")->credit.lanes, 2);
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_is_taken_again_without_the_scheduler_when_its_worker_dies)
+{
+	struct core_rig *rig = fresh(20);
+	uint32_t elections;
+
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 1000);
+	elections = (uint32_t)rig->core->counts.elections;
+	core_rig_kill(rig);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	ck_assert_uint_eq(rig->core->counts.elections, elections);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_of_a_refused_leader_goes_to_another_job_at_once)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.refused = 1;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 3000);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	ck_assert_uint_eq(rig->core->counts.elections, 2);
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_that_came_back_after_its_evidence_is_void)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.lag_ms = 1900;
+	rig->core->models[0].lag_ms = 1900;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 3100); /* written; nobody may read yet */
+	core_rig_kill(rig);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(rig->starts_count, 0);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->credits, 0);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+/* The family's only job is cancelled before anybody took it. */
+START_TEST(credit_that_nobody_is_left_to_take_goes_to_another_family)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_EMPTY };
+
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S/A", 1);
+	(void)core_rig_admit(rig, "S/B", 5);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(family_named(rig, "A")->credit.out, 1);
+	rig->families[0].backlog = 0;
+	event.family.id = core_rig_node(rig, "A")->id;
+	core_rig_feed(rig, &event);
+	ck_assert_uint_eq(family_named(rig, "A")->credit.out, 0);
+	ck_assert_uint_eq(family_named(rig, "B")->credit.out, 1);
+	rig->knobs.stopped = false;
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_whose_family_was_empty_all_along_is_found_by_a_look)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S/A", 1);
+	(void)core_rig_admit(rig, "S/B", 5);
+	core_rig_run(rig, 100);
+	rig->families[0].backlog = 0; /* and its event was lost */
+	core_rig_run(rig, 6000);
+	ck_assert_uint_eq(family_named(rig, "A")->credit.out, 0);
+	ck_assert_uint_eq(family_named(rig, "B")->credit.out, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_that_no_worker_can_take_moves_to_a_pool_that_has_some)
+{
+	struct core_rig *rig = fresh(20);
+	uint32_t other = core_rig_pool(rig, "q", 10);
+
+	(void)core_rig_pool(rig, "p", 0);
+	(void)core_rig_admit(rig, "S/A", 5);
+	(void)core_rig_admit_as(rig, "S/B", other, EVENT_LIST_NORMAL, 5);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(family_named(rig, "A")->credit.out, 0);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	(void)core_rig_pool(rig, "p", 20);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_that_lies_too_long_is_given_to_a_family_that_can_use_it)
+{
+	struct core_rig *rig = fresh(1);
+	uint32_t other = core_rig_pool(rig, "q", 1);
+
+	rig->knobs.job_ms = 600000; /* the slot of `p` is taken for long */
+	(void)core_rig_admit(rig, "X?", 1);
+	core_rig_run(rig, 100);
+	(void)core_rig_admit(rig, "S/A", 1);
+	core_rig_run(rig, 100);
+	(void)core_rig_admit_as(rig, "S/B", other, EVENT_LIST_NORMAL, 1);
+	core_rig_run(rig, 60000);
+	ck_assert_uint_eq(rig->families[2].started, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+/* All events are lost; only answers tell. */
+START_TEST(credit_whose_events_were_lost_is_revoked_and_never_doubled)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.mute = true;
+	(void)core_rig_admit(rig, "S", 3);
+	core_rig_run(rig, 200000);
+	ck_assert_uint_gt(rig->core->counts.revoked, 0);
+	ck_assert_uint_eq(rig->too_many, 0);
+	ck_assert_uint_eq(rig->families[0].backlog, 0);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_of_a_slow_leader_is_not_given_twice)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.cold_ms = 50000; /* far beyond its deadline */
+	rig->knobs.hold_max_ms = 100000;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 49999);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	ck_assert(family_named(rig, "S")->credit.revoked);
+	core_rig_run(rig, 1);
+	ck_assert_uint_eq(rig->starts_count, 2);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_waits_while_the_account_is_parked)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_PRESSURE };
+
+	event.pressure.budget = rig->core->pacers[0].id;
+	event.pressure.what = EVENT_PRESSURE_BUSY;
+	event.pressure.until_ms = rig->parked_ms = rig->now_ms + 60000;
+	core_rig_feed(rig, &event);
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 59999);
+	ck_assert_uint_eq(rig->core->counts.elections, 0);
+	core_rig_run(rig, 1);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_unclaimed_below_a_lane_that_shuts_writes_that_lane_too)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S/A", 5);
+	drain(rig);
+	core_rig_run(rig, rig->knobs.ttl_ms - 20000 - 5000);
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S/B", 5);
+	(void)core_rig_admit(rig, "S/C", 5);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(family_named(rig, "B")->credit.lanes, 2);
+	ck_assert_uint_eq(family_named(rig, "C")->credit.lanes, 2);
+	core_rig_run(rig, 15000); /* S expires above both */
+	core_rig_evict(rig);
+	ck_assert_uint_eq(family_named(rig, "B")->credit.out +
+	                          family_named(rig, "C")->credit.out,
+	                  1);
+	rig->knobs.stopped = false;
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 2);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_ahead_or_without_a_stream_is_a_ticket)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_MODEL };
+
+	rig->model.calls = true;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+	(void)core_rig_admit(rig, "S", 0);
+	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 100);
+	ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_TICKET);
+	ck_assert_uint_eq(rig->families[0].started, 0);
+	core_rig_run(rig, 2900); /* the call has written, another one looks */
+	ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_TICKET);
+	core_rig_run(rig, 500);
+	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_OPEN);
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_is_a_lead_for_ever_once_the_provider_refused_our_call)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_MODEL };
+
+	rig->model.calls = true;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S", 0);
+	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
+	(void)core_rig_admit(rig, "S", 20);
+	event = (struct event){ .kind = EVENT_TICKET };
+	event.ticket.usage.lane = lane_named(rig, "S")->id;
+	event.ticket.usage.g = family_named(rig, "S")->credit.g;
+	event.ticket.refused = true;
+	core_rig_feed(rig, &event);
+	ck_assert(rig->core->models[0].call_refused);
+	ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_LEAD);
+	rig->knobs.stopped = false;
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_of_a_ticket_that_is_never_answered_ends)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_MODEL };
+
+	rig->model.calls = true;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+	rig->knobs.mute = true;
+	(void)core_rig_admit(rig, "S", 0);
+	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 60000);
+	ck_assert_uint_gt(rig->core->counts.revoked, 0);
+	rig->knobs.mute = false;
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(credit_is_not_given_while_nobody_is_held)
+{
+	struct core_rig *rig = fresh(20);
+
+	core_rig_hold(rig, false);
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 10);
+	ck_assert_uint_eq(rig->core->counts.elections, 0);
+	ck_assert_uint_eq(rig->starts_count, 20);
+	core_rig_hold(rig, true);
+	(void)core_rig_admit(rig, "S", 5);
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
+SUITE_MAIN("core_credit", credit_one_family_writes_the_shared_ancestor_of_many,
+           credit_a_reader_of_the_ancestor_leads_its_own_leaf,
+           credit_on_an_open_ancestor_counts_on_the_leaf_alone,
+           credit_is_taken_again_without_the_scheduler_when_its_worker_dies,
+           credit_of_a_refused_leader_goes_to_another_job_at_once,
+           credit_that_came_back_after_its_evidence_is_void,
+           credit_that_nobody_is_left_to_take_goes_to_another_family,
+           credit_whose_family_was_empty_all_along_is_found_by_a_look,
+           credit_that_no_worker_can_take_moves_to_a_pool_that_has_some,
+           credit_that_lies_too_long_is_given_to_a_family_that_can_use_it,
+           credit_whose_events_were_lost_is_revoked_and_never_doubled,
+           credit_of_a_slow_leader_is_not_given_twice,
+           credit_waits_while_the_account_is_parked,
+           credit_unclaimed_below_a_lane_that_shuts_writes_that_lane_too,
+           credit_ahead_or_without_a_stream_is_a_ticket,
+           credit_is_a_lead_for_ever_once_the_provider_refused_our_call,
+           credit_of_a_ticket_that_is_never_answered_ends,
+           credit_is_not_given_while_nobody_is_held)
