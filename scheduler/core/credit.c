@@ -286,24 +286,10 @@ widen(struct core *core, uint32_t index)
 	}
 }
 
-void
-credit_join(struct core *core, uint32_t index)
+/* Takes back what counts on the lane and has not started. */
+static void
+take_back_readers(struct core *core, const struct lane *lane)
 {
-	const struct lane *lane = &core->lanes[index];
-
-	VERIFY(lane->gate == LANE_CLOSED);
-	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next)
-		widen(core, i / LINEAGE_MAX);
-	if (lane->gate == LANE_CLOSED && lane->unproven > 0)
-		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
-}
-
-void
-credit_shrink(struct core *core, uint32_t index)
-{
-	const struct lane *lane = &core->lanes[index];
-
-	VERIFY(lane->stage == 1);
 	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
 		struct family *family = &core->families[i / LINEAGE_MAX];
 
@@ -313,6 +299,27 @@ credit_shrink(struct core *core, uint32_t index)
 		family->credit.revoke = true;
 		lane_touch(core, family_leaf(family));
 	}
+}
+
+void
+credit_join(struct core *core, uint32_t index)
+{
+	const struct lane *lane = &core->lanes[index];
+
+	VERIFY(lane->gate == LANE_CLOSED);
+	if (lane->unproven > 1) /* readers of an entry that is no longer there */
+		take_back_readers(core, lane);
+	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next)
+		widen(core, i / LINEAGE_MAX);
+	if (lane->gate == LANE_CLOSED && lane->unproven > 0)
+		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
+}
+
+void
+credit_shrink(struct core *core, uint32_t index)
+{
+	VERIFY(core->lanes[index].stage == 1);
+	take_back_readers(core, &core->lanes[index]);
 }
 
 /* Whatever credits Redis holds for it are void from the next grant on. */

@@ -178,7 +178,7 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 	lane_touch(core, index);
 	settle_below(core, lane, from == LANE_LEAKY || gate == LANE_LEAKY);
 	pool_plan_all(core);
-	if (gate == LANE_CLOSED && lane_gate_starts(from))
+	if (gate == LANE_CLOSED && from != LANE_WRITING)
 		credit_join(core, index);
 }
 

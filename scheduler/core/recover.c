@@ -104,8 +104,9 @@ recover_lease(struct core *core, const struct event_start *lease)
 
 	if (index == LANE_NONE || core->lanes[index].family == FAMILY_NONE)
 		return;
-	/* One generation older: its credit had been taken back while it ran. */
-	if (lease->g != core->lanes[index].g && lease->g + 1 != core->lanes[index].g)
+	/* An older generation: its credit had been taken back while it ran.  Whether its
+	 * first event was heard before the restart, nobody knows: it counts. */
+	if (lease->g > core->lanes[index].g)
 		return;
 	if (lease->role == LANE_LEAD || lease->role == LANE_CANARY ||
 	    lease->role == LANE_TICKET)

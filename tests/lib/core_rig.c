@@ -30,10 +30,31 @@ core_rig_config(void)
 }
 
 static void
-queue(struct core_rig *rig, const struct event *event)
+put(struct core_rig_queue *queue, const struct event *event, uint64_t due_ms)
 {
-	VERIFY(rig->events_count < CORE_RIG_EVENTS);
-	rig->events[(rig->events_first + rig->events_count++) % CORE_RIG_EVENTS] = *event;
+	uint32_t place = (queue->first + queue->count) % CORE_RIG_EVENTS;
+
+	VERIFY(queue->count < CORE_RIG_EVENTS);
+	queue->events[place] = *event;
+	queue->due_ms[place] = due_ms;
+	queue->count++;
+}
+
+static bool
+take(struct core_rig_queue *queue, uint64_t now_ms, struct event *ret_event)
+{
+	if (queue->count == 0 || queue->due_ms[queue->first] > now_ms)
+		return false;
+	*ret_event = queue->events[queue->first];
+	queue->first = (queue->first + 1) % CORE_RIG_EVENTS;
+	queue->count--;
+	return true;
+}
+
+static void
+answer(struct core_rig *rig, const struct event *event)
+{
+	put(&rig->answers, event, rig->now_ms + rig->knobs.answer_ms);
 }
 
 /* A line of the event stream: may be lost. */
@@ -41,7 +62,7 @@ static void
 say(struct core_rig *rig, const struct event *event)
 {
 	if (!rig->knobs.mute)
-		queue(rig, event);
+		put(&rig->lines, event, rig->now_ms + rig->knobs.line_ms);
 }
 
 static struct lane_id
@@ -131,7 +152,7 @@ grant(struct core_rig *rig, const struct command_grant *command)
 		event.granted.bits = 8;
 		event.granted.head_ms = rig->families[family].oldest_ms;
 	}
-	queue(rig, &event);
+	answer(rig, &event);
 }
 
 static void
@@ -145,7 +166,7 @@ set_budget(struct core_rig *rig, const struct command_budget *command)
 		rig->parked_ms = command->parked_until_ms;
 	event.paced.budget = command->id;
 	event.paced.status = is_lost(rig) ? EVENT_STATUS_UNKNOWN : EVENT_STATUS_DONE;
-	queue(rig, &event);
+	answer(rig, &event);
 }
 
 static void
@@ -162,7 +183,7 @@ glance(struct core_rig *rig, const struct command_glance *command)
 		.in_use = rig->nodes[leaf_of(family)].in_use,
 		.head_ms = family->backlog > 0 ? family->oldest_ms : 0,
 	};
-	queue(rig, &event);
+	answer(rig, &event);
 }
 
 static void
@@ -209,26 +230,24 @@ deliver(struct core_rig *rig)
 	static const struct event tick = { .kind = EVENT_TICK };
 	uint32_t turns = 0;
 
+	struct event event;
+
 	for (;;) {
 		VERIFY(++turns < 100000);
-		if (rig->events_count > 0) {
-			struct event event = rig->events[rig->events_first];
-
-			rig->events_first = (rig->events_first + 1) % CORE_RIG_EVENTS;
-			rig->events_count--;
+		if (take(&rig->answers, rig->now_ms, &event) ||
+		    take(&rig->lines, rig->now_ms, &event))
 			step(rig, &event);
-		} else if (core_deadline(rig->core) <= rig->now_ms) {
+		else if (core_deadline(rig->core) <= rig->now_ms)
 			step(rig, &tick);
-		} else {
+		else
 			return;
-		}
 	}
 }
 
 void
 core_rig_feed(struct core_rig *rig, const struct event *event)
 {
-	queue(rig, event);
+	step(rig, event);
 	deliver(rig);
 }
 
@@ -395,7 +414,7 @@ come_back(struct core_rig *rig, struct core_rig_start *start, enum lane_back why
 		.role = start->role,
 		.why = why,
 	};
-	if (why <= LANE_BACK_OVERDUE && node->g == start->g &&
+	if (why <= LANE_BACK_OVERDUE && node->g == start->g && !start->begun &&
 	    (start->role == LANE_LEAD || start->role == LANE_CANARY)) {
 		node->credits++;
 		node->role = start->role;
@@ -517,6 +536,9 @@ allowed(const struct core_rig *rig, const struct core_rig_family *family, uint32
 
 	if (core_family_view(rig->core, rig->nodes[leaf_of(family)].id, &view) < 0)
 		return 1;
+	/* Open by proof; its grant is on the way. */
+	if (lane_gate_starts(view.lanes[place].gate))
+		return UINT32_MAX;
 	return view.lanes[place].allowed;
 }
 
@@ -719,6 +741,10 @@ next_time(const struct core_rig *rig, uint64_t end_ms)
 			                                   rig->knobs.hold_max_ms));
 	if (rig->parked_ms > rig->now_ms)
 		next_ms = MIN(next_ms, rig->parked_ms);
+	if (rig->lines.count > 0)
+		next_ms = MIN(next_ms, rig->lines.due_ms[rig->lines.first]);
+	if (rig->answers.count > 0)
+		next_ms = MIN(next_ms, rig->answers.due_ms[rig->answers.first]);
 	/* Workers poll once a second. */
 	next_ms = MIN(next_ms, (rig->now_ms / 1000 + 1) * 1000);
 	return MAX(next_ms, rig->now_ms);
@@ -784,7 +810,7 @@ tell_model(struct core_rig *rig)
 	struct event event = { .kind = EVENT_MODEL };
 
 	event.model = rig->model;
-	queue(rig, &event);
+	step(rig, &event);
 }
 
 static void
@@ -794,7 +820,7 @@ tell_pool(struct core_rig *rig, const struct core_rig_pool *pool)
 
 	event.pool.id = named(pool->name);
 	event.pool.slots = pool->slots;
-	queue(rig, &event);
+	step(rig, &event);
 }
 
 static void
@@ -803,7 +829,7 @@ tell_budget(struct core_rig *rig)
 	struct event event = { .kind = EVENT_BUDGET };
 
 	event.budget.id = named("budget");
-	queue(rig, &event);
+	step(rig, &event);
 }
 
 uint32_t
@@ -1045,7 +1071,7 @@ recover_families(struct core_rig *rig)
 		event = admission_of(rig, i, &chain);
 		event.kind = EVENT_RECOVERED_FAMILY;
 		event.admitted.jobs[EVENT_LIST_NORMAL] = family->backlog > 0 ? 1 : 0;
-		queue(rig, &event);
+		step(rig, &event);
 	}
 }
 
@@ -1071,7 +1097,7 @@ recover_lanes(struct core_rig *rig)
 			.window = node->window,
 			.rank = node->rank,
 		};
-		queue(rig, &event);
+		step(rig, &event);
 	}
 }
 
@@ -1089,7 +1115,7 @@ recover_leases(struct core_rig *rig)
 			.g = start->g,
 			.role = start->role,
 		};
-		queue(rig, &event);
+		step(rig, &event);
 	}
 }
 
@@ -1099,7 +1125,7 @@ core_rig_restart(struct core_rig *rig)
 	struct core_config config = core_rig_config();
 	struct event event;
 
-	rig->events_count = 0; /* answers to the dead; the stream is read again below */
+	rig->answers.count = 0; /* answers to the dead; the stream is read on */
 	rig->core = core_init(rig->memory, core_size(&config), &config);
 	tell_model(rig);
 	tell_budget(rig);
@@ -1107,7 +1133,7 @@ core_rig_restart(struct core_rig *rig)
 		tell_pool(rig, &rig->pools[i]);
 	event = (struct event){ .kind = EVENT_HOLD };
 	event.hold.on = rig->hold;
-	queue(rig, &event);
+	step(rig, &event);
 	recover_families(rig);
 	recover_lanes(rig);
 	recover_leases(rig);
@@ -1116,7 +1142,7 @@ core_rig_restart(struct core_rig *rig)
 	event.recovered_budget.pace = rig->pace;
 	event.recovered_budget.in_flight = rig->in_flight;
 	event.recovered_budget.parked_until_ms = rig->parked_ms;
-	queue(rig, &event);
+	step(rig, &event);
 	event = (struct event){ .kind = EVENT_RECOVERED_END };
 	core_rig_feed(rig, &event);
 }

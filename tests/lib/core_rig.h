@@ -76,6 +76,13 @@ struct core_rig_pool {
 	uint32_t slots, used;
 };
 
+/* Events on their way to the core, in order. */
+struct core_rig_queue {
+	struct event events[CORE_RIG_EVENTS];
+	uint64_t due_ms[CORE_RIG_EVENTS];
+	uint32_t first, count;
+};
+
 /* Everything a test may turn; change it at any time. */
 struct core_rig_knobs {
 	uint64_t cold_ms, warm_ms; /* to the first event */
@@ -83,6 +90,8 @@ struct core_rig_knobs {
 	uint64_t lag_ms;           /* first event to readable */
 	uint64_t ttl_ms;
 	uint64_t hold_max_ms;
+	uint64_t answer_ms; /* of Redis, to the core */
+	uint64_t line_ms;   /* until the core hears of a line of the event stream */
 	bool cache_off;     /* nothing is read or written */
 	bool usage_unknown; /* nothing is reported */
 	bool never_read;    /* everything is written, nothing is ever read */
@@ -117,8 +126,7 @@ struct core_rig {
 	bool begin;
 	bool hold, was_off;
 
-	struct event events[CORE_RIG_EVENTS];
-	uint32_t events_first, events_count;
+	struct core_rig_queue lines, answers;
 
 	FILE *trace; /* NULL = quiet */
 	void *memory;

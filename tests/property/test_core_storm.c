@@ -103,6 +103,8 @@ set_up(struct prng *prng)
 		(void)core_rig_pool(rig, "q", 3);
 	rig->knobs.lag_ms = prng_chance(prng, 500) ? 0 : prng_below(prng, 2500);
 	rig->knobs.job_ms = prng_between(prng, 100, 20000);
+	rig->knobs.answer_ms = prng_chance(prng, 500) ? 0 : prng_below(prng, 60);
+	rig->knobs.line_ms = prng_chance(prng, 500) ? 0 : prng_below(prng, 60);
 	return rig;
 }
 
