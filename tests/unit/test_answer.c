@@ -69,6 +69,10 @@ START_TEST(answer_kinds_follow_the_type_then_the_status)
 		{ 200, "{\"error\":{\"message\":\"engine died\"}}", ANSWER_RETRY, false },
 		/* no answer at all */
 		{ 0, "connection reset", ANSWER_RETRY, false },
+		/* servers that do not wrap it, or send a text only */
+		{ 500, "{\"type\":\"overloaded_error\",\"message\":\"M\"}", ANSWER_DEFER,
+		  true },
+		{ 500, "{\"error\":\"busy\"}", ANSWER_RETRY, false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -219,9 +223,10 @@ START_TEST(answer_reads_the_limits_of_both_vendors)
 	                "anthropic-workspace-id", "ws", "content-type",
 	                "Text/Event-Stream; charset=utf-8"));
 	struct answer_headers o = read_headers(HEADERS(
-		"x-ratelimit-limit-requests", "5000", "x-ratelimit-remaining-tokens",
-		"-1", "x-ratelimit-limit-tokens", "2000000", "x-ratelimit-reset-requests",
-		"41ms", "x-ratelimit-reset-tokens", "6m0s", "x-request-id", "r"));
+		"x-ratelimit-limit-requests", "5000", "x-ratelimit-remaining-requests",
+		"4999", "x-ratelimit-remaining-tokens", "-1", "x-ratelimit-limit-tokens",
+		"2000000", "x-ratelimit-reset-requests", "41ms",
+		"x-ratelimit-reset-tokens", "6m0s", "x-request-id", "r"));
 
 	ck_assert_int_eq(a.bucket[ANSWER_REQUESTS].limit, 1000);
 	ck_assert_int_eq(a.bucket[ANSWER_REQUESTS].remaining, 999);
@@ -236,6 +241,7 @@ START_TEST(answer_reads_the_limits_of_both_vendors)
 	ck_assert_str_eq(a.workspace, "ws");
 	ck_assert_str_eq(a.content_type, "text/event-stream");
 	ck_assert_int_eq(o.bucket[ANSWER_REQUESTS].limit, 5000);
+	ck_assert_int_eq(o.bucket[ANSWER_REQUESTS].remaining, 4999);
 	ck_assert_int_eq(o.bucket[ANSWER_REQUESTS].reset_ms, 41);
 	ck_assert_int_eq(o.bucket[ANSWER_TOKENS].limit, 2000000);
 	ck_assert_int_eq(o.bucket[ANSWER_TOKENS].remaining, ANSWER_UNKNOWN); /* -1 */

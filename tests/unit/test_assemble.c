@@ -353,7 +353,20 @@ START_TEST(assemble_events_of_several_lines_are_kept_line_by_line)
 }
 END_TEST
 
-SUITE_MAIN("assemble", assemble_the_last_event_may_lack_its_empty_line,
+START_TEST(assemble_a_raw_stream_is_its_events)
+{
+	struct run run;
+
+	play(&run, DIALECT_RAW, "data: {\"token\":1}\n\n");
+	ck_assert(run.began);
+	ck_assert_uint_eq(run.result.format, ASSEMBLE_SSE);
+	ck_assert(span_equals(run.result.body, SPAN("data: {\"token\":1}\n\n")));
+	close_run(&run);
+}
+END_TEST
+
+SUITE_MAIN("assemble", assemble_a_raw_stream_is_its_events,
+           assemble_the_last_event_may_lack_its_empty_line,
            assemble_without_done_all_choices_must_have_finished,
            assemble_events_of_several_lines_are_kept_line_by_line,
            assemble_what_cannot_be_placed_keeps_the_events,

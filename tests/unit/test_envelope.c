@@ -68,6 +68,41 @@ START_TEST(envelope_the_smallest_job_has_two_fields)
 }
 END_TEST
 
+/* Every field survives being slim. */
+static void
+check_slim(const struct envelope *envelope)
+{
+	struct buffer slim = BUFFER_INIT(1 << 16);
+	struct envelope_error error;
+	struct envelope copy;
+
+	envelope_write_slim(envelope, &slim);
+	ck_assert_msg(envelope_read_slim(buffer_span(&slim), &copy, &error) == 0, "%s",
+	              error.text);
+#define SAME_SPAN(field) ck_assert(span_equals(copy.field, envelope->field))
+	SAME_SPAN(upstream);
+	SAME_SPAN(body);
+	SAME_SPAN(prefix);
+	SAME_SPAN(prefix_pin);
+	SAME_SPAN(route);
+	SAME_SPAN(conversation);
+	SAME_SPAN(betas);
+	SAME_SPAN(handler);
+	SAME_SPAN(reply);
+	SAME_SPAN(ref);
+	SAME_SPAN(traceparent);
+	ck_assert_uint_eq(copy.shared.kind, envelope->shared.kind);
+	ck_assert_uint_eq(copy.shared.n, envelope->shared.n);
+	ck_assert_uint_eq(copy.markers, envelope->markers);
+	ck_assert_uint_eq(copy.priority, envelope->priority);
+	ck_assert_uint_eq(copy.not_before_ms, envelope->not_before_ms);
+	ck_assert_uint_eq(copy.deadline_ms, envelope->deadline_ms);
+	ck_assert_uint_eq(copy.timeout_ms, envelope->timeout_ms);
+	ck_assert_uint_eq(copy.attempts, envelope->attempts);
+	ck_assert_uint_eq(copy.hold_max_ms, envelope->hold_max_ms);
+	buffer_fini(&slim);
+}
+
 START_TEST(envelope_every_field_arrives)
 {
 	struct entry entry = minimal();
@@ -111,6 +146,7 @@ START_TEST(envelope_every_field_arrives)
 	ck_assert(span_equals(envelope.reply, SPAN("box.1")));
 	ck_assert(span_equals(envelope.ref, SPAN("order 7")));
 	ck_assert_uint_eq(envelope.traceparent.len, 55);
+	check_slim(&envelope);
 	envelope_fini(&reader);
 }
 END_TEST
@@ -243,6 +279,48 @@ START_TEST(envelope_what_is_missing_doubled_or_unknown_is_said)
 	add(&entry, "json", "{}");
 	add(&entry, "m", "x");
 	refuses(entry, ERR_MALFORMED, "m", "an entry has `json` or `m`, not both");
+}
+END_TEST
+
+START_TEST(envelope_limits_are_inclusive)
+{
+	static const struct {
+		const char *name;
+		const char *good;
+		const char *bad;
+	} cases[] = {
+		{ "timeout", "1d", "86400001" },
+		{ "timeout", "1000", "999" },
+		{ "hold_max", "24h", "86400001" },
+		{ "attempts", "100", "101" },
+		{ "not_before", "+31d", "+32d" },
+		{ "shared", "messages:100000", "messages:100001" },
+	};
+	struct entry entry;
+	struct envelope_reader reader;
+	struct envelope_error error;
+	struct envelope envelope;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (int bad = 0; bad < 2; bad++) {
+			entry = minimal();
+			add(&entry, cases[i].name, bad ? cases[i].bad : cases[i].good);
+			envelope_init(&reader, NULL);
+			ck_assert_msg(
+				(read_one(&entry, &reader, &envelope, &error) < 0) == bad,
+				"%s %s", cases[i].name,
+				bad ? cases[i].bad : cases[i].good);
+			envelope_fini(&reader);
+		}
+	}
+	/* 64 fields may come, though these are unknown; 65 may not */
+	entry = minimal();
+	while (entry.count < ENVELOPE_FIELDS_MAX)
+		add(&entry, "colour", "blue");
+	refuses(entry, ERR_MALFORMED, "colour",
+	        "there is no field `colour`; docs/ENVELOPE.md lists them all");
+	add(&entry, "colour", "blue");
+	refuses(entry, ERR_MALFORMED, "", "the entry has more than 64 fields");
 }
 END_TEST
 
@@ -713,6 +791,7 @@ SUITE_MAIN("envelope", envelope_the_smallest_job_has_two_fields,
            envelope_every_field_arrives,
            envelope_one_bad_field_is_named_with_what_it_should_be,
            envelope_what_is_missing_doubled_or_unknown_is_said,
+           envelope_limits_are_inclusive,
            envelope_fields_not_built_yet_are_unsupported_not_ignored,
            envelope_body_has_a_limit, envelope_a_prefix_can_be_put,
            envelope_json_nests_the_body_and_needs_no_second_escaping,

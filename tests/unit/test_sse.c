@@ -58,6 +58,7 @@ START_TEST(sse_lines_end_in_any_of_three_ways)
 {
 	hears("event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", "a=1|b=2|");
 	hears("event: a\r\ndata: 1\r\n\r\nevent: b\r\ndata: 2\r\n\r\n", "a=1|b=2|");
+	hears("data: 1\rdata: 2\n\n", "=1\n2|");
 	hears("event: a\rdata: 1\r\revent: b\rdata: 2\r\r", "a=1|b=2|");
 	hears("event: a\ndata: 1\r\n\revent: b\rdata: 2\n\r\n", "a=1|b=2|");
 }

@@ -237,8 +237,10 @@ START_TEST(tape_lone_surrogates_are_reported)
 	} cases[] = {
 		{ "\"\\ud83d\\ude00\"", false }, { "\"\\ud83d\"", true },
 		{ "\"\\ude00\\ud83d\"", true },  { "\"\\ud83d\\ud83d\\ude00\"", true },
-		{ "\"\\ud83dx\"", true },        { "{\"\\udfff\":1}", true },
-		{ "\"\\uD800\\uDC00\"", false }, { "\"\\\\ud83d\"", false },
+		{ "\"\\ud83dx\"", true },        { "\"\\ud83d\\u0041\"", true },
+		{ "\"\\ud83d\\ue000\"", true },  { "\"\\ud83d\\udbff\"", true },
+		{ "{\"\\udfff\":1}", true },     { "\"\\uD800\\uDC00\"", false },
+		{ "\"\\\\ud83d\"", false },
 	};
 	struct tape tape;
 	struct tape_error error;
