@@ -161,6 +161,16 @@ keep_event(struct assemble *assemble, const struct sse_event *event, bool is_jso
 	return buffer_append_text(out, "\n\n");
 }
 
+static void
+merge_usage(struct assemble *assemble)
+{
+	if (assemble->options.usage_path.len > 0)
+		usage_merge_path(&assemble->usage, &assemble->tape,
+		                 assemble->options.usage_path);
+	else if (assemble->options.dialect != DIALECT_RAW)
+		usage_merge_answer(&assemble->usage, &assemble->tape);
+}
+
 static int
 on_event(void *context, const struct sse_event *event)
 {
@@ -182,7 +192,7 @@ on_event(void *context, const struct sse_event *event)
 	}
 	if (err < 0)
 		return assemble_inside_give_up(assemble, "an event is not JSON");
-	usage_merge_answer(&assemble->usage, &assemble->tape);
+	merge_usage(assemble);
 	switch (assemble->options.dialect) {
 	case DIALECT_ANTHROPIC:
 		return assemble_anthropic_event(assemble);
@@ -283,7 +293,7 @@ finish_plain(struct assemble *assemble, struct assemble_result *result)
 	result->body = buffer_span(&assemble->plain);
 	result->complete = err == 0;
 	if (err == 0)
-		usage_merge_answer(&assemble->usage, &assemble->tape);
+		merge_usage(assemble);
 	finish_usage(assemble);
 	return 0;
 }

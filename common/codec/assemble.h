@@ -36,7 +36,8 @@ struct assemble_options {
 	bool keep_sse;   /* the job asked for a stream: the result is its events */
 	bool hide_usage; /* include_usage was ours: drop the extra chunk from kept events
 	                  */
-	size_t size_max; /* of everything kept */
+	struct span usage_path; /* raw: where the answer has its usage; empty: unknown */
+	size_t size_max;        /* of everything kept */
 };
 
 struct assemble_result {

@@ -102,7 +102,7 @@ struct chain {
 	struct span own; /* own value; also set, with the whole body, when an unsplit or
 	                    opaque job had a named prefix; else empty: keep the body */
 
-	struct span model;   /* decoded; empty if absent */
+	struct span model;   /* as the canonical body spells it; empty if absent */
 	int64_t max_tokens;  /* output bound of the job; -1 if absent */
 	uint32_t own_tokens; /* estimate of what follows the last node */
 	bool wants_stream;   /* the job asked for a stream itself */

@@ -99,7 +99,7 @@ node_ttl(const struct chain_shape *shape, const struct dialect_traits *traits,
 	const struct chain_shape_marker *own =
 		chain_shape_marker_on(shape, piece->boundary);
 
-	if (own)
+	if (own && own->ttl != TTL_NONE)
 		return own->ttl;
 	if (!order_holds(around, traits->ttl) && around->next != TTL_NONE &&
 	    order_holds(around, around->next))

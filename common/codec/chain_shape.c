@@ -72,7 +72,7 @@ marker_ttl(const struct tape *tape, uint32_t key, enum part_mark form)
 		return part_mark_ttl(form);
 	if (!tape_is(tape, at, TAPE_STRING))
 		return span_equals(key_text(tape, key), SPAN("cache_control")) ? TTL_5M
-		                                                               : TTL_30M;
+		                                                               : TTL_NONE;
 	raw = tape_raw(tape, at);
 	ttl = dialect_ttl_parse((struct span){ raw.data + 1, raw.len - 2 });
 	return ttl == TTL_NONE ? TTL_5M : ttl;

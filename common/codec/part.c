@@ -34,7 +34,7 @@ static const struct {
 	                   TTL_1H },
 	[PART_MARK_BREAKPOINT] = { SPAN_INIT("\"prompt_cache_breakpoint\":{\"mode\":"
 	                                     "\"explicit\"}"),
-	                           TTL_30M },
+	                           TTL_NONE },
 };
 
 struct span

@@ -131,6 +131,7 @@ uint32_t tape_count(const struct tape *tape, uint32_t container);
 
 /* Value of the first member called `key`, or TAPE_NONE; also if `object` is no object. */
 uint32_t tape_find(const struct tape *tape, uint32_t object, const char *key);
+uint32_t tape_find_span(const struct tape *tape, uint32_t object, struct span key);
 
 /* The same down a path: tape_path(j, 0, "usage", "output_tokens", NULL). */
 uint32_t tape_path(const struct tape *tape, uint32_t object, ...)

@@ -38,8 +38,8 @@ tape_count(const struct tape *tape, uint32_t container)
 	return count;
 }
 
-static uint32_t
-find(const struct tape *tape, uint32_t object, struct span key)
+uint32_t
+tape_find_span(const struct tape *tape, uint32_t object, struct span key)
 {
 	if (!tape_is(tape, object, TAPE_OBJECT))
 		return TAPE_NONE;
@@ -53,7 +53,7 @@ find(const struct tape *tape, uint32_t object, struct span key)
 uint32_t
 tape_find(const struct tape *tape, uint32_t object, const char *key)
 {
-	return find(tape, object, span_from(key));
+	return tape_find_span(tape, object, span_from(key));
 }
 
 uint32_t
@@ -64,7 +64,7 @@ tape_path(const struct tape *tape, uint32_t object, ...)
 
 	va_start(keys, object);
 	while ((key = va_arg(keys, const char *)) != NULL && object != TAPE_NONE)
-		object = find(tape, object, span_from(key));
+		object = tape_find_span(tape, object, span_from(key));
 	va_end(keys);
 	return object;
 }

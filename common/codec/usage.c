@@ -104,6 +104,23 @@ usage_merge_answer(struct usage *usage, const struct tape *tape)
 	merge_timings(usage, tape, tape_find(tape, 0, "timings"));
 }
 
+void
+usage_merge_path(struct usage *usage, const struct tape *tape, struct span path)
+{
+	uint32_t at = 0;
+
+	while (path.len > 0 && at != TAPE_NONE) {
+		const char *dot = memchr(path.data, '.', path.len);
+		size_t len = dot ? (size_t)(dot - path.data) : path.len;
+
+		at = tape_find_span(tape, at, (struct span){ path.data, len });
+		len = MIN(len + 1, path.len);
+		path.data += len;
+		path.len -= len;
+	}
+	usage_merge(usage, tape, at);
+}
+
 static int64_t
 or_zero(int64_t value)
 {

@@ -44,6 +44,10 @@ void usage_merge(struct usage *usage, const struct tape *tape, uint32_t at);
  * `message.usage`, `response.usage`, `timings`. */
 void usage_merge_answer(struct usage *usage, const struct tape *tape);
 
+/* The same for an answer of a dialect of its own, whose usage object stands at a path of
+ * keys: "meta.usage". */
+void usage_merge_path(struct usage *usage, const struct tape *tape, struct span path);
+
 /* Derives what follows from the rest: call once, when no more is to come. */
 void usage_finish(struct usage *usage);
 

@@ -262,6 +262,31 @@ START_TEST(assemble_an_answer_that_is_no_stream_is_left_as_it_is)
 }
 END_TEST
 
+START_TEST(assemble_finds_usage_where_it_is_told)
+{
+	struct assemble_options options = { .dialect = DIALECT_RAW,
+		                            .usage_path = SPAN("meta.cost") };
+	struct run run;
+
+	play_with(
+		&run, &options,
+		"{\"usage\":{\"input_tokens\":1},\"meta\":{\"cost\":{\"prompt_tokens\":9,"
+		"\"prompt_tokens_details\":{\"cached_tokens\":4}}}}",
+		7);
+	ck_assert_int_eq(run.usage.read, 4);
+	ck_assert_int_eq(run.usage.uncached, 5);
+	close_run(&run);
+	options.usage_path = SPAN("");
+	play_with(&run, &options, "{\"usage\":{\"input_tokens\":1}}", 7);
+	ck_assert(!run.usage.seen);
+	close_run(&run);
+	options.usage_path = SPAN("meta.nothing");
+	play_with(&run, &options, "{\"usage\":{\"input_tokens\":1},\"meta\":{}}", 7);
+	ck_assert(!run.usage.seen);
+	close_run(&run);
+}
+END_TEST
+
 START_TEST(assemble_is_bounded)
 {
 	struct assemble_options options = { .dialect = DIALECT_ANTHROPIC,
@@ -365,7 +390,8 @@ START_TEST(assemble_a_raw_stream_is_its_events)
 }
 END_TEST
 
-SUITE_MAIN("assemble", assemble_a_raw_stream_is_its_events,
+SUITE_MAIN("assemble", assemble_finds_usage_where_it_is_told,
+           assemble_a_raw_stream_is_its_events,
            assemble_the_last_event_may_lack_its_empty_line,
            assemble_without_done_all_choices_must_have_finished,
            assemble_events_of_several_lines_are_kept_line_by_line,

@@ -885,6 +885,25 @@ START_TEST(chain_chat_settings_enter_where_the_provider_renders_them)
 }
 END_TEST
 
+START_TEST(chain_chat_breakpoints_of_the_users_make_no_other_node)
+{
+#define BREAK ",\"prompt_cache_breakpoint\":{\"mode\":\"explicit\"}"
+#define CHAT_SYSTEM(mark)                                                               \
+	"{\"messages\":[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":" \
+	"\"" PROSE "\"" mark "}]},{\"role\":\"user\",\"content\":\"q\"}]}"
+	struct built plain = build_chat(CHAT_SYSTEM(""));
+	struct built marked = build_chat(CHAT_SYSTEM(BREAK));
+	struct part_own own;
+
+	ck_assert(same_node(&plain, &marked, TIER_SYSTEM));
+	ck_assert(marked.chain.node[1].user_marked);
+	ck_assert_int_eq(part_own_read(marked.chain.own, &own), 0);
+	ck_assert_uint_eq(own.user[TIER_SYSTEM], PART_MARK_BREAKPOINT);
+	free_built(&plain);
+	free_built(&marked);
+}
+END_TEST
+
 START_TEST(chain_raw_bytes_are_split_where_declared)
 {
 	struct chain_shared shared = { CHAIN_SHARED_BYTES, 1200 };
@@ -1075,6 +1094,7 @@ SUITE_MAIN("chain", chain_a_plain_body_becomes_three_pieces_and_a_tail,
            chain_the_marker_goes_to_the_last_block_that_may_have_one,
            chain_chat_system_messages_are_the_system_tier,
            chain_chat_settings_enter_where_the_provider_renders_them,
+           chain_chat_breakpoints_of_the_users_make_no_other_node,
            chain_raw_bytes_are_split_where_declared,
            chain_salt_changes_a_node_and_all_below_it,
            chain_a_prefix_version_is_its_content,

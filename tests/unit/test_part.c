@@ -103,7 +103,7 @@ START_TEST(part_marks_are_spelt_in_one_way)
 	ck_assert_uint_eq(part_mark_ttl(PART_MARK_PLAIN), TTL_5M);
 	ck_assert_uint_eq(part_mark_ttl(PART_MARK_5M), TTL_5M);
 	ck_assert_uint_eq(part_mark_ttl(PART_MARK_1H), TTL_1H);
-	ck_assert_uint_eq(part_mark_ttl(PART_MARK_BREAKPOINT), TTL_30M);
+	ck_assert_uint_eq(part_mark_ttl(PART_MARK_BREAKPOINT), TTL_NONE);
 	ck_assert_uint_eq(part_mark_text(PART_MARK_NONE).len, 0);
 }
 END_TEST
