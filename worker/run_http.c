@@ -66,6 +66,7 @@ make_assemble(const struct run_http_work *work)
 		.sse = run_http_is_stream(work),
 		.keep_sse = report->job_streams,
 		.hide_usage = report->usage != SPLICE_KEPT,
+		.usage_path = span_from(work->request.upstream->config->usage_path),
 		.size_max = work->run->context->config->worker.response_size_max,
 	};
 
