@@ -179,6 +179,8 @@ family_settle(struct core *core, uint32_t index)
 	if (core->recovering)
 		return;
 	state = fitting(core, family);
+	if (family->waiting == 0)
+		pool_set_overdue(core, index, false);
 	if (state != family->state) {
 		move(core, index, state);
 		if (!was_active && is_active(family) && family->rank == POOL_RANK_LAST)
@@ -341,16 +343,29 @@ family_expire(struct core *core, uint32_t index)
 	family_arm(core, index);
 }
 
-/* Knows its oldest job for certain now: is it overdue? */
+/* Whether it goes before all others, now that its oldest job and what runs are known for
+ * certain.  Old jobs alone are no reason: a family that is being served only has many.
+ * Who has been first for as long as max_wait lets the next one, or nobody would ever be. */
+static bool
+is_overdue(const struct core *core, const struct family *family)
+{
+	const struct pool *pool = &core->pools[family->pool];
+	bool waits_long = family->waiting > 0 && family->oldest_ms > 0 &&
+	                  core->now_ms >= family->oldest_ms + pool->max_wait_ms;
+
+	if (!waits_long || family->state == FAMILY_PAUSED ||
+	    pacer_is_parked(core, &core->pacers[family->budget]))
+		return false;
+	if (family->overdue)
+		return core->now_ms < family->overdue_ms + pool->max_wait_ms;
+	return family->running == 0;
+}
+
 static void
 judge_wait(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
-	const struct pool *pool = &core->pools[family->pool];
-	bool overdue = family->waiting > 0 && family->oldest_ms > 0 &&
-	               family->state != FAMILY_PAUSED &&
-	               !pacer_is_parked(core, &core->pacers[family->budget]) &&
-	               core->now_ms >= family->oldest_ms + pool->max_wait_ms;
+	bool overdue = is_overdue(core, family);
 
 	if (overdue && family->state == FAMILY_WAITING)
 		family_activate(core, index);

@@ -53,6 +53,7 @@ struct family {
 	uint32_t rank;      /* active: order of activation */
 	bool overdue;       /* active: waits too long, goes first */
 	bool ahead;         /* active: warmed ahead of its jobs' turn */
+	uint64_t overdue_ms; /* since when */
 	uint64_t linger_ms; /* drained: idle from then on; 0 = not drained */
 	uint64_t linger_for_ms;
 

@@ -36,18 +36,25 @@ pacer_is_parked(const struct core *core, const struct pacer *pacer)
 	return core->now_ms < pacer->parked_ms;
 }
 
+/* Requests that could be in flight if there were no pace. */
+static uint32_t
+demand(const struct core *core, const struct pacer *pacer)
+{
+	return MIN(pacer->load, core->slots);
+}
+
 bool
 pacer_is_rising(const struct core *core, const struct pacer *pacer)
 {
-	return pacer->load > pacer->pace && pacer->pace < pace_max(pacer) &&
+	return demand(core, pacer) > pacer->pace && pacer->pace < pace_max(pacer) &&
 	       !pacer_is_parked(core, pacer);
 }
 
 /* Requests that were sent with less work say nothing about more. */
 static bool
-is_near(const struct pacer *pacer)
+is_near(const struct core *core, const struct pacer *pacer)
 {
-	return pacer->load > pacer->pace / 2;
+	return demand(core, pacer) > pacer->pace / 2;
 }
 
 static void
@@ -269,27 +276,62 @@ pacer_is_bound(const struct core *core, const struct pacer *pacer)
 	return pacer->bound_ms > 0 && core->now_ms - pacer->bound_ms < BOUND_MS;
 }
 
-void
-pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after)
+/* What the work was to the pace before a change of either. */
+struct before {
+	bool rising, near;
+};
+
+static struct before
+remember(const struct core *core, const struct pacer *pacer)
+{
+	return (struct before){ pacer_is_rising(core, pacer), is_near(core, pacer) };
+}
+
+static void
+compare(struct core *core, uint32_t index, struct before before)
 {
 	struct pacer *pacer = &core->pacers[index];
-	bool was_rising = pacer_is_rising(core, pacer), was_near = is_near(pacer);
 
-	VERIFY(pacer->load >= before);
-	pacer->load = pacer->load - before + after;
-	pacer->peak = MAX(pacer->peak, MIN(pacer->load, pacer->pace));
-	if (!was_near && is_near(pacer)) {
+	pacer->peak = MAX(pacer->peak, MIN(demand(core, pacer), pacer->pace));
+	if (!before.near && is_near(core, pacer)) {
 		pacer->near_ms = core->now_ms;
 		if (core->now_ms - pacer->asked_ms >= ASK_MS)
 			pacer->dirty = true; /* asks the next start for its first byte */
 	}
-	if (was_rising == pacer_is_rising(core, pacer))
+	if (before.rising == pacer_is_rising(core, pacer))
 		return;
-	if (!was_rising) {
+	if (!before.rising) {
 		pacer->dirty = true; /* likewise */
 		step_on_evidence(core, pacer);
 	}
 	pacer_arm(core, index);
+}
+
+void
+pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after)
+{
+	struct pacer *pacer = &core->pacers[index];
+	struct before remembered = remember(core, pacer);
+
+	VERIFY(pacer->load >= before);
+	pacer->load = pacer->load - before + after;
+	compare(core, index, remembered);
+}
+
+void
+pacer_set_slots(struct core *core, uint32_t slots)
+{
+	uint32_t before = core->slots;
+
+	for (uint32_t i = 0; i < core->pacers_count; i++) {
+		struct before remembered;
+
+		core->slots = before;
+		remembered = remember(core, &core->pacers[i]);
+		core->slots = slots;
+		compare(core, i, remembered);
+	}
+	core->slots = slots;
 }
 
 void
@@ -317,7 +359,7 @@ forget_peak(struct core *core, struct pacer *pacer)
 	uint32_t start = MIN(core->config.pace_start, pace_max(pacer));
 
 	pacer->peak_before = pacer->peak;
-	pacer->peak = MIN(pacer->load, pacer->pace);
+	pacer->peak = MIN(demand(core, pacer), pacer->pace);
 	pacer->peak_ms = core->now_ms;
 	start = MAX(start, MAX(pacer->peak, pacer->peak_before));
 	if (pacer->pace > start)

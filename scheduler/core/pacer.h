@@ -7,11 +7,10 @@
  *
  * The step is thus the provider's own round trip.  The byte may come before the work:
  * when all of the pace is taken by long jobs, nothing can start that would be asked.
- * Each BUDGET command asks one start to
- * report its first byte (`begin` of the budget's hash); it is asked again when nothing
- * comes, and in the end, with work and without pressure, the pace doubles by patience.
- * What was reached lately is remembered for ten minutes, so a switch of family does not
- * ramp again.
+ * Each BUDGET command asks one start to report its first byte (`begin` of the budget's
+ * hash); it is asked again when nothing comes, and in the end, with work and without
+ * pressure, the pace doubles by patience.  What was reached lately is remembered for ten
+ * minutes, so a switch of family does not ramp again.
  *
  * Buckets of requests and tokens are kept in Redis and checked by `claim`; the pacer
  * only tells their limits: configured, or learned from answers. */
@@ -76,6 +75,9 @@ uint64_t pacer_limit(const struct pacer *pacer, enum event_bucket bucket);
 
 /* The work of its families changed by this much. */
 void pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after);
+
+/* All pools together have so many slots now. */
+void pacer_set_slots(struct core *core, uint32_t slots);
 
 void pacer_arm(struct core *core, uint32_t index);
 void pacer_expire(struct core *core, uint32_t index);

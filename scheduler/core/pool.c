@@ -34,6 +34,7 @@ pool_configure(struct core *core, const struct event_pool *event)
 	}
 	VERIFY(index < core->pools_count);
 	pool = &core->pools[index];
+	pacer_set_slots(core, core->slots - pool->slots + event->slots);
 	pool->slots = event->slots;
 	pool->max_wait_ms =
 		event->max_wait_ms > 0 ? event->max_wait_ms : core->config.max_wait_ms;
@@ -207,28 +208,23 @@ pool_window(const struct core *core, uint32_t index)
 	return MAX(1, pool->slots / 2);
 }
 
-/* Ranks are used up after 90 million activations: begin again behind the oldest. */
+/* Ranks are used up after 90 million activations: all move down by half of the range.
+ * Whoever has been active since before that is first in any case. */
 static void
 renumber(struct core *core)
 {
-	uint32_t lowest = POOL_RANK_LAST;
+	uint32_t half = (POOL_RANK_LAST - POOL_RANK_FIRST) / 2;
 
-	for (uint32_t i = 0; i < core->config.families_max; i++) {
-		const struct family *family = &core->families[i];
-
-		if (family->lanes_count > 0 && family->rank >= POOL_RANK_FIRST)
-			lowest = MIN(lowest, family->rank);
-	}
 	for (uint32_t i = 0; i < core->config.families_max; i++) {
 		struct family *family = &core->families[i];
 
 		if (family->lanes_count == 0 || family->rank < POOL_RANK_FIRST ||
 		    family->rank == POOL_RANK_LAST)
 			continue;
-		family->rank -= lowest - POOL_RANK_FIRST;
+		family->rank -= MIN(half, family->rank - POOL_RANK_FIRST);
 		lane_touch(core, family_leaf(family));
 	}
-	core->rank_next -= lowest - POOL_RANK_FIRST;
+	core->rank_next -= half;
 }
 
 uint32_t
@@ -267,6 +263,7 @@ pool_set_overdue(struct core *core, uint32_t index, bool overdue)
 	family->overdue = overdue;
 	if (overdue) {
 		pool->overdue++;
+		family->overdue_ms = core->now_ms;
 		family->rank = pool_rank_overdue(core);
 		note_id(core, COMMAND_NOTE_OVERDUE, family->id,
 		        core->now_ms - family->oldest_ms, pool->max_wait_ms);

@@ -9,8 +9,9 @@
  * be warm.  Families that nothing holds need no capacity: they are ready at once.
  *
  * Next: band, then (in the band) most work among the first 32.  Whoever waits longer
- * than max_wait is activated in any case and ranks before all others, whose windows are
- * cut to half the pool meanwhile. */
+ * than max_wait without one start is activated in any case and ranks before all others,
+ * whose windows are cut to half the pool meanwhile, until its old jobs have started or
+ * for as long as max_wait again. */
 #ifndef SCHEDULER_CORE_POOL_H
 #define SCHEDULER_CORE_POOL_H
 

@@ -62,6 +62,7 @@ struct core {
 	uint32_t plan_first; /* pool that is planned first, in turn */
 	uint32_t rank_next, rank_overdue_next;
 	uint32_t cold_count; /* families in state cold */
+	uint32_t slots;      /* of all pools */
 	struct core_counts counts;
 };
 

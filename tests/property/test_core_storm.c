@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define SEEDS   2000
+#define SEEDS   600
 #define ACTIONS 60
 #define CALM_MS 7200000
 
