@@ -188,7 +188,7 @@ end
 
 -- ---- budgets -----------------------------------------------------------------------
 
-local BUDGET_FIELDS = { 'pace', 'parked_until', 'r.limit', 'i.limit', 'o.limit' }
+local BUDGET_FIELDS = { 'pace', 'parked_until', 'r.limit', 'i.limit', 'o.limit', 'in_flight' }
 
 local function wake_budget(name, pools)
 	for i = 1, #pools, 2 do
@@ -198,12 +198,27 @@ local function wake_budget(name, pools)
 	end
 end
 
+-- What one request in flight took of each bucket, at most: its leases were started while
+-- nobody knew of limits and carry no estimate.  The lanes of this call are those whose
+-- evidence told the limit.
+local function start_cost(budget, granted)
+	local cost = { 1, 0, 0 }
+	for i = 1, #granted do
+		local lane, family = granted[i][1], granted[i][1].family
+		if family and family.tail.budget == budget then
+			cost[2] = max(cost[2], family_number(family, 25, 32) + sub(lane.rec, 50, 57))
+			cost[3] = max(cost[3], family_number(family, 33, 40) + 0)
+		end
+	end
+	return cost
+end
+
 -- What one budget is going to hold: arguments of an HSET.
-local function budget_grant(at, pools)
+local function budget_grant(at, pools, granted)
 	local name = key.ns .. 'budget:' .. argv[at]
 	local old = call('HMGET', name, unpack(BUDGET_FIELDS))
 	local args, limited = { 'HSET', name }, '0'
-	for i = 1, #BUDGET_FIELDS do
+	for i = 1, 5 do
 		local value = (old[i] or 0) + 0
 		if argv[at + i] ~= '-' then
 			value = number_at(at + i, BUDGET_FIELDS[i])
@@ -212,6 +227,14 @@ local function budget_grant(at, pools)
 		end
 		if i > 2 and value > 0 then
 			limited = '1'
+			if (old[i] or 0) + 0 == 0 and (old[6] or 0) + 0 > 0 then
+				local bucket = sub(BUDGET_FIELDS[i], 1, 1)
+				local taken = old[6] * start_cost(argv[at], granted)[i - 2]
+				args[#args + 1] = bucket .. '.level'
+				args[#args + 1] = format('%d', max(0, value - taken))
+				args[#args + 1] = bucket .. '.at'
+				args[#args + 1] = format('%d', now)
+			end
 		end
 		local eased = i == 1 and (value == 0 or value > (old[1] or 0) + 0) or
 			i == 2 and value < (old[2] or 0) + 0
@@ -249,7 +272,7 @@ local function grant()
 	end
 	local pools = b > 0 and call('HGETALL', key.pools) or {}
 	for i = 1, b do
-		writes[i] = budget_grant(at + 1 + (i - 1) * BUDGET_ARGS, pools)
+		writes[i] = budget_grant(at + 1 + (i - 1) * BUDGET_ARGS, pools, done)
 	end
 	local answer = { 'OK', now }
 	for i = 1, n do

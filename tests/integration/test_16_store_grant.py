@@ -151,3 +151,17 @@ def test_mistakes_in_a_grant_change_nothing(store):
     with pytest.raises(redis.ResponseError, match="do not add up|expected a number"):
         store.call("grant", store.owner, "-", 1, family.lane, 0)
     assert store.redis.hget(store.key("lanes"), family.lane) == before
+
+
+def test_a_limit_learned_late_counts_what_is_in_flight(store):
+    family = Family(1, input=100, output=50)
+    store.enqueue(family, 5)
+    store.open(family, p=1000)
+    worker = Worker(store)
+    assert len(worker.claim(0, 1).jobs) == 2
+    store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120]])
+    budget = store.budget()
+    assert [float(budget[name]) for name in ("r.level", "i.level", "o.level")] == [
+        10 - 2, 6000 - 2 * 1100, 120 - 2 * 50]
+    store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120]])
+    assert float(store.budget()["o.level"]) == 20, "only once"
