@@ -75,18 +75,24 @@ class Redis:
 class Fleet:
     """start_*() start programs, kill() is SIGKILL, stop() ends all."""
 
-    def __init__(self, directory, upstream_options="", settings=""):
+    def __init__(self, directory, upstream_options="", settings="", dialect="anthropic",
+                 knobs=None, redis_options=("--appendonly", "no")):
         self.directory = Path(directory)
         self.processes = {}
         self.upstream_options = upstream_options
         self.settings = settings
+        self.dialect = dialect
+        self.knobs = knobs or {}
+        self.redis_options = redis_options
         self.socket = self.directory / "redis.sock"
         self.config = self.directory / "warmq.yaml"
 
     def __enter__(self):
         self.start_redis()
         self.start_provider()
-        self.write_config()
+        if self.knobs:
+            self.http("/knobs", self.knobs)
+        self.write_config(self.dialect)
         return self
 
     def __exit__(self, kind, value, trace):
@@ -121,10 +127,22 @@ class Fleet:
 
     def start_redis(self):
         self.start("redis", "redis-server", "--port", 0, "--unixsocket", self.socket,
-                   "--save", "", "--appendonly", "no", "--dir", self.directory,
-                   "--maxmemory-policy", "noeviction")
-        wait_until(self.socket.exists, 10, "socket of redis-server")
+                   "--save", "", "--dir", self.directory, "--maxmemory-policy",
+                   "noeviction", *self.redis_options)
+        wait_until(self.is_redis_up, 10, "answer of redis-server")
         self.redis = self.connect()
+
+    def is_redis_up(self):
+        try:
+            connection = self.connect()
+        except OSError:
+            return False
+        try:
+            return connection("PING") == "PONG"
+        except (OSError, RuntimeError):
+            return False
+        finally:
+            connection.close()
 
     def start_provider(self):
         port_file = self.directory / "provider.port"
@@ -174,6 +192,60 @@ scheduler:
         wait_until(lambda: self.redis("ZCARD", "warmq:workers") >= count, seconds,
                    f"{count} workers")
 
+    def start_all(self, workers=1, slots=100):
+        self.start_scheduler()
+        self.await_ruler()
+        for number in range(1, workers + 1):
+            self.start_worker(f"worker-{number}", slots)
+        self.await_workers(workers)
+
+    def enqueue(self, bodies, reply="results", **fields):
+        """XADDs all of them, as fast as Redis takes them; returns the ids in order."""
+        ids = []
+        words = [word for field in fields.items() for word in field]
+        for start in range(0, len(bodies), 50):
+            chunk = bodies[start:start + 50]
+            for body in chunk:
+                self.redis.send("XADD", "warmq:jobs", "*", "upstream", "main", "reply",
+                                reply, *words, "body", body)
+            answers = [self.redis.read() for _ in chunk]
+            for answer in answers:
+                assert isinstance(answer, bytes), answer
+            ids += [answer.decode() for answer in answers]
+        return ids
+
+    def pop_results(self, results, reply="results"):
+        """Moves what is on the reply list into `results`; fails on a second one for an id."""
+        while True:
+            popped = self.redis("LPOP", f"warmq:reply:{reply}", 100)
+            if not popped:
+                return results
+            for text in popped:
+                result = json.loads(text)
+                assert result["id"] not in results, f"two results for {result['id']}"
+                results[result["id"]] = result
+
+    def collect(self, count, seconds=60, reply="results"):
+        """Waits for `count` results; returns them by id."""
+        results = {}
+        wait_until(lambda: len(self.pop_results(results, reply)) >= count, seconds,
+                   f"{count} results")
+        assert len(results) == count, f"{len(results)} results, expected {count}"
+        return results
+
+    def burst(self, bodies, seconds=60, **fields):
+        """Enqueues and collects; all must be done. Returns (results in order, seconds)."""
+        started = time.monotonic()
+        ids = self.enqueue(bodies, **fields)
+        results = self.collect(len(bodies), seconds)
+        took = time.monotonic() - started
+        for id in ids:
+            assert results[id]["state"] == "done", results[id]
+        return [results[id] for id in ids], took
+
+    def stats(self):
+        return self.http("/stats")
+
     def warmq(self, *words, check=True, text=None):
         """Runs the command line; returns its standard output."""
         done = subprocess.run([str(WARMQ), *map(str, words), "--redis",
@@ -182,6 +254,14 @@ scheduler:
         if check:
             assert done.returncode == 0, done.stderr
         return done.stdout
+
+
+def digest(question):
+    """What the provider's answer says of the question: it was this one's."""
+    value = 0xcbf29ce484222325
+    for byte in question.encode():
+        value = (value ^ byte) * 0x100000001b3 % 2 ** 64
+    return f"{value:016x}"
 
 
 def anthropic_body(question, system="", **more):

@@ -14,22 +14,16 @@ def demo(*options):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def test_burst_is_written_once_at_no_lag():
-    answer = demo("--jobs", 200, "--job-ms", 2000)
-    assert answer["done"] == answer["jobs"] == 200 and answer["failed"] == 0
+def test_the_demo_shows_one_write_where_all_at_once_would_write_a_hundred_times():
+    answer = demo("--jobs", 100, "--job-ms", 500)
+    assert answer["done"] == answer["jobs"] == 100 and answer["failed"] == 0
     assert answer["warmq"]["writes"] == 1
     assert answer["warmq"]["duplicate_writes"] == 0
-    assert answer["naive"]["writes"] >= 190
+    assert answer["naive"]["writes"] >= 95
     cost = {arm: answer[arm]["written"] * 1.25 + answer[arm]["read"] * 0.1
             + answer[arm]["uncached"] for arm in ("naive", "warmq")}
     assert cost["warmq"] * 10 <= cost["naive"]
-    assert answer["warmq"]["makespan_ms"] <= answer["lower_bound_ms"] * 1.30
-
-
-def test_burst_with_unknown_lag_is_written_at_most_twice():
-    answer = demo("--jobs", 100, "--job-ms", 2000, "--lag-ms", 1000)
-    assert answer["done"] == 100
-    assert answer["warmq"]["writes"] <= 2
+    assert answer["lower_bound_ms"] == 100 + 3000 + 100 + 500
 
 
 def test_a_stranger_enqueues_from_redis_cli_and_gets_an_answer(tmp_path):
@@ -48,49 +42,16 @@ def test_a_stranger_enqueues_from_redis_cli_and_gets_an_answer(tmp_path):
         assert result["body"]["usage"]["output_tokens"] > 0
 
 
-def enqueue_many(fleet, count, system):
-    """All with one reply list; returns the ids in order."""
-    ids = []
-    for start in range(0, count, 50):
-        for i in range(start, start + 50):
-            fleet.redis.send("XADD", "warmq:jobs", "*", "upstream", "main", "route", "kill",
-                             "reply", "kill", "ref", i, "body",
-                             anthropic_body(f"Question {i}", system))
-        ids += [fleet.redis.read().decode() for _ in range(50)]
-    return ids
-
-
-def collect(fleet, results):
-    """Takes what is on the reply list; fails on a second result for an id."""
-    connection = fleet.connect()
-    try:
-        while True:
-            popped = connection("LPOP", "warmq:reply:kill", 100)
-            if not popped:
-                return
-            for text in popped:
-                result = json.loads(text)
-                assert result["id"] not in results, f"two results for {result['id']}"
-                results[result["id"]] = result
-    finally:
-        connection.close()
-
-
 def test_kill_9_of_scheduler_and_worker_loses_nothing(tmp_path):
     with Fleet(tmp_path) as fleet:
         fleet.http("/knobs", {"job_ms": 300})
-        fleet.start_scheduler()
-        fleet.start_worker("worker-1", 60)
-        fleet.start_worker("worker-2", 60)
-        fleet.await_workers(2)
-        ids = enqueue_many(fleet, 2000, long_text(2000))
+        fleet.start_all(2, 60)
+        system = long_text(2000)
+        ids = fleet.enqueue([anthropic_body(f"Question {i}", system) for i in range(2000)])
         results = {}
 
         def have(count):
-            def look():
-                collect(fleet, results)
-                return len(results) >= count
-            return look
+            return lambda: len(fleet.pop_results(results)) >= count
 
         wait_until(have(300), 60, "first 300 results")
         fleet.kill("scheduler")

@@ -1,0 +1,156 @@
+"""The numbers that are promised, with the real programs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fleet import ROOT, Fleet, digest, long_text, wait_until
+
+MODEL = "claude-sonnet-4-5"
+SYSTEM = long_text(8000, "policy \"quoted\" \u00e4 / and so on. ")
+
+# Fast enough for a test, slow enough that a race shows: 0.8 s for a cold SYSTEM.
+KNOBS = {"latency_ms": 50, "prefill_tokens_per_second": 10000, "job_ms": 300}
+
+
+def question_of(number):
+    return f"Question {number}: what now?"
+
+
+def check_answers(results, questions):
+    for result, question in zip(results, questions):
+        text = result["body"]["content"][-1].get("text", "")
+        assert digest(question) in text, f"not the answer to {question!r}: {text[:80]}"
+
+
+def body_of(number, **more):
+    return {"model": MODEL, "max_tokens": 64, "system": SYSTEM,
+            "messages": [{"role": "user", "content": question_of(number)}], **more}
+
+
+def test_six_cells_of_the_burst_keep_what_is_promised():
+    done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
+                           "--quick"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def serialise(number):
+    """The same prefix, as producers of many languages would write it."""
+    body = body_of(number)
+    text = json.dumps(body, **[
+        {}, {"separators": (",", ":")}, {"indent": 2}, {"ensure_ascii": False},
+        {"separators": (" ,  ", " : "), "ensure_ascii": False}][number % 5])
+    if number % 3 == 1:
+        body["system"] = [{"type": "text", "text": SYSTEM}]
+        text = json.dumps({key: body[key] for key in sorted(body, reverse=True)})
+    if number % 7 == 2:
+        text = text.replace("policy", "pol\\u0069cy").replace(" / ", " \\/ ")
+    return text
+
+
+def test_prefixes_that_producers_write_differently_are_written_once(tmp_path):
+    bodies = [serialise(number) for number in range(70)]
+    assert len({body[:4000] for body in bodies}) > 8, "they do differ"
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all()
+        results, _ = fleet.burst(bodies)
+        check_answers(results, map(question_of, range(70)))
+        stats = fleet.stats()
+        assert stats["writes"] == 1 and stats["peak_writers"] == 1
+        assert stats["reads"] == 69
+
+
+@pytest.mark.parametrize("declared", [{}, {"shared": "marker:1"}], ids=["marked", "declared"])
+def test_one_document_with_many_questions_in_one_message_is_written_once(tmp_path, declared):
+    document = {"type": "text", "text": long_text(8000, "clause of the contract "),
+                "cache_control": {"type": "ephemeral"}}
+    bodies = [json.dumps({
+        "model": MODEL, "max_tokens": 64, "messages": [{"role": "user", "content": [
+            document, {"type": "text", "text": question_of(number)}]}]})
+        for number in range(50)]
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all()
+        results, _ = fleet.burst(bodies, **declared)
+        check_answers(results, map(question_of, range(50)))
+        stats = fleet.stats()
+        assert stats["writes"] == 1 and stats["peak_writers"] == 1
+        assert stats["reads"] == 49
+
+
+def test_fifty_tool_choices_over_one_system_are_written_once(tmp_path):
+    tools = [{"name": f"tool_{number}", "description": f"Does {number}.",
+              "input_schema": {"type": "object", "properties": {}}} for number in range(50)]
+    bodies = [json.dumps(body_of(number, tools=tools,
+                                 tool_choice={"type": "tool", "name": f"tool_{number}"}))
+              for number in range(50)]
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all()
+        results, _ = fleet.burst(bodies)
+        for number, result in enumerate(results):
+            block = result["body"]["content"][-1]
+            assert block["name"] == f"tool_{number}"
+            assert block["input"] == {"echo": digest(question_of(number))}
+        stats = fleet.stats()
+        assert stats["writes"] == 1 and stats["peak_writers"] == 1
+
+
+def test_a_burst_of_chat_completions_is_written_once(tmp_path):
+    bodies = [json.dumps({"model": "gpt-5.6", "max_tokens": 64, "messages": [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": question_of(number)}]}) for number in range(60)]
+    with Fleet(tmp_path, dialect="openai-chat", knobs=KNOBS) as fleet:
+        fleet.start_all()
+        results, _ = fleet.burst(bodies)
+        for number, result in enumerate(results):
+            text = result["body"]["choices"][0]["message"]["content"]
+            assert digest(question_of(number)) in text
+        stats = fleet.stats()
+        assert stats["writes"] == 1 and stats["peak_writers"] == 1
+
+
+HOLD_MAX_S = 3
+
+
+@pytest.mark.parametrize("trouble", [
+    {"caching": False}, {"usage_unknown_permille": 1000},
+    {"usage_unknown_permille": 1000, "usage_unknown_as": "absent", "caching": False}],
+    ids=["caching off", "usage null", "neither cache nor usage"])
+def test_without_a_cache_all_finish_one_hold_limit_later_at_most(tmp_path, trouble):
+    bodies = [json.dumps(body_of(number)) for number in range(60)]
+    took = {}
+    with Fleet(tmp_path, f"    hold_max: {HOLD_MAX_S}s\n    pace_start: 100",
+               knobs={**KNOBS, **trouble, "job_ms": 1000}) as fleet:
+        fleet.start_all()
+        fleet.warmq("hold", "off")
+        _, took["unheld"] = fleet.burst(bodies)
+        fleet.warmq("hold", "on")
+        fleet.http("/reset", {})
+        system = SYSTEM.replace("policy", "Policy")  # another prefix, not seen before
+        fresh = [json.dumps(dict(json.loads(body), system=system)) for body in bodies]
+        results, took["held"] = fleet.burst(fresh)
+        check_answers(results, map(question_of, range(60)))
+    assert took["held"] <= 1.05 * took["unheld"] + HOLD_MAX_S, took
+
+
+def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
+    bodies = [json.dumps(body_of(number, max_tokens=8192)) for number in range(40)]
+    with Fleet(tmp_path, knobs={**KNOBS, "itpm": 450000, "otpm": 90000, "job_ms": 1000,
+                                "output_tokens": 400}) as fleet:
+        fleet.start_all()
+        fleet.enqueue(bodies, route="triage")
+        seen = set()
+
+        def named():
+            page = fleet.warmq("family", "show", "triage", check=False)
+            seen.update(line.strip() for line in page.splitlines() if "blocked" in line)
+            return any("output" in line for line in seen)
+
+        wait_until(named, 20, "binding limit on the page")
+        results = fleet.collect(40, 90)
+        assert all(result["state"] == "done" for result in results.values())
+        stats = fleet.stats()
+        refused = stats["requests_by_status"].get("429", 0)
+        assert refused <= 0.01 * stats["requests"], stats["requests_by_status"]
+        assert stats["writes"] == 1
