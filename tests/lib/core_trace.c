@@ -98,6 +98,19 @@ print_granted(FILE *out, const struct core_rig *rig, const struct event_granted 
 }
 
 static void
+print_lane(FILE *out, const struct core_rig *rig, struct id128 node, uint64_t g,
+           const char *word)
+{
+	fprintf(out, "%s g=%llu %s", name_of(rig, node), (unsigned long long)g, word);
+}
+
+static void
+print_switch(FILE *out, const char *name, bool on)
+{
+	fprintf(out, "%s%s%s", name, name[0] ? " " : "", on ? "on" : "off");
+}
+
+static void
 print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 {
 	switch (event->kind) {
@@ -109,15 +122,14 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 		print_granted(out, rig, &event->granted);
 		break;
 	case EVENT_GLANCED:
-		fprintf(out, "%s backlog=%u in_use=%u",
-		        name_of(rig, event->glanced.family), event->glanced.backlog,
-		        event->glanced.in_use);
+		fputs(name_of(rig, event->glanced.family), out);
+		print_count(out, "backlog", event->glanced.backlog);
+		print_count(out, "in_use", event->glanced.in_use);
 		break;
 	case EVENT_START:
 	case EVENT_RECOVERED_LEASE:
-		fprintf(out, "%s g=%llu %s", name_of(rig, event->start.lane.node),
-		        (unsigned long long)event->start.g,
-		        lane_role_text(event->start.role));
+		print_lane(out, rig, event->start.lane.node, event->start.g,
+		           lane_role_text(event->start.role));
 		break;
 	case EVENT_BEGAN:
 	case EVENT_DONE:
@@ -125,44 +137,42 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 		break;
 	case EVENT_TICKET:
 		print_usage(out, rig, &event->ticket.usage);
-		fprintf(out, " %s", event->ticket.ok ? "ok" : "failed");
+		fputs(event->ticket.ok ? " ok" : " failed", out);
 		break;
 	case EVENT_BACK:
-		fprintf(out, "%s g=%llu %s %s", name_of(rig, event->back.lane.node),
-		        (unsigned long long)event->back.g,
-		        lane_role_text(event->back.role), back_text(event->back.why));
+		print_lane(out, rig, event->back.lane.node, event->back.g,
+		           lane_role_text(event->back.role));
+		fprintf(out, " %s", back_text(event->back.why));
 		break;
 	case EVENT_PRESSURE:
 		print_time(out, "until", event->pressure.until_ms);
 		break;
 	case EVENT_EMPTY:
 	case EVENT_WORK:
-		fprintf(out, "%s", name_of(rig, event->family.id));
+		fputs(name_of(rig, event->family.id), out);
 		break;
 	case EVENT_EXPIRED:
-		fprintf(out, "%s", name_of(rig, event->expired.lane.node));
+		fputs(name_of(rig, event->expired.lane.node), out);
 		break;
 	case EVENT_SHORT:
-		fprintf(out, "%s free=%u", name_of(rig, event->short_pool.pool),
-		        event->short_pool.free);
+		fputs(name_of(rig, event->short_pool.pool), out);
+		print_count(out, "free", event->short_pool.free);
 		break;
 	case EVENT_POOL:
-		fprintf(out, "%s slots=%u", name_of(rig, event->pool.id),
-		        event->pool.slots);
+		fputs(name_of(rig, event->pool.id), out);
+		print_count(out, "slots", event->pool.slots);
 		break;
 	case EVENT_HOLD:
-		fprintf(out, "%s", event->hold.on ? "on" : "off");
+		print_switch(out, "", event->hold.on);
 		break;
 	case EVENT_PAUSE:
-		fprintf(out, "%s %s", name_of(rig, event->pause.family),
-		        event->pause.on ? "on" : "off");
+		print_switch(out, name_of(rig, event->pause.family), event->pause.on);
 		break;
 	case EVENT_RECOVERED_LANE:
-		fprintf(out, "%s g=%llu %s", name_of(rig, event->lane.lane.node),
-		        (unsigned long long)event->lane.g,
-		        lane_gate_text(event->lane.gate));
+		print_lane(out, rig, event->lane.lane.node, event->lane.g,
+		           lane_gate_text(event->lane.gate));
 		break;
-	case EVENT_TICK:
+	case EVENT_TICK: /* these have nothing to add */
 	case EVENT_MODEL:
 	case EVENT_BUDGET:
 	case EVENT_PACED:
