@@ -81,12 +81,22 @@ count_words(const struct ruler_admit *admit)
 	return words;
 }
 
+/* Jobs that wait in lists, that wait until later, that are dead, and those that are none:
+ * each takes at most one item of every group (but segments: one for each node). */
+static uint32_t
+count_placed(const struct ruler_admit *admit)
+{
+	return admit->jobs_count + admit->groups[RULER_GROUP_LATER].items +
+	       admit->groups[RULER_GROUP_DEAD].items +
+	       admit->groups[RULER_GROUP_PREFIXES].items;
+}
+
 bool
 ruler_batch_has_room(const struct ruler_admit *admit)
 {
 	uint32_t more = FAMILY_WORDS * 3 + LINEAGE_MAX * 2 + JOB_WORDS_MAX;
 
-	return admit->jobs_count < RULER_BATCH_JOBS &&
+	return count_placed(admit) < RULER_BATCH_JOBS &&
 	       admit->families_count < RULER_BATCH_JOBS &&
 	       admit->bytes.len < RULER_BYTES / 2 &&
 	       count_words(admit) + more + 64 <= RULER_ARGS;

@@ -410,6 +410,38 @@ START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
 }
 END_TEST
 
+/* A batch is bounded whatever becomes of its jobs. */
+START_TEST(ruler_takes_a_page_of_jobs_that_wait_in_no_list)
+{
+	static const char *const jobs[] = {
+		"upstream claude not_before +1d",
+		"upstream nobody", /* dead */
+		"put_prefix p",
+	};
+	static char list[2000 * 12], text[sizeof(list) + 100];
+
+	memset(list, 0, sizeof(list));
+	for (int i = 0; i < 1500; i++)
+		strcat(list + i * 12, i == 0 ? "{\"body\":{}} " : ",{\"body\":{}}");
+	rig_rule(&rig);
+	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
+		uint32_t taken = 0;
+
+		(void)snprintf(text, sizeof(text), "[[6-0 [%s json '[%s]']]]", jobs[i],
+		               list);
+		rig_inbox(&rig, text);
+		for (int calls = 0; calls < 3; calls++) {
+			struct rig_call *admit = rig_expect(&rig, "admit");
+
+			taken += count_of(admit, 'L') + count_of(admit, 'D') +
+			         count_of(admit, 'P');
+			rig_answer(&rig, admit, "[OK 1000]");
+		}
+		ck_assert_uint_eq(taken, 1500);
+	}
+}
+END_TEST
+
 START_TEST(ruler_goes_on_inside_a_pack)
 {
 	struct rig_call *rest, *admit;
@@ -821,6 +853,7 @@ main(void)
 		ruler_sends_the_same_jobs_again_with_what_is_needed,
 		ruler_that_is_always_told_need_gives_up_its_memory,
 		ruler_isolates_what_redis_refuses_and_buries_the_culprit,
+		ruler_takes_a_page_of_jobs_that_wait_in_no_list,
 		ruler_goes_on_inside_a_pack,
 		ruler_reads_fewer_entries_when_they_are_large,
 		ruler_retries_a_blocking_read_that_was_lost_alone,
