@@ -111,6 +111,14 @@ print_switch(FILE *out, const char *name, bool on)
 }
 
 static void
+print_glanced(FILE *out, const struct core_rig *rig, const struct event_glanced *glanced)
+{
+	fputs(name_of(rig, glanced->family), out);
+	print_count(out, "backlog", glanced->backlog);
+	print_count(out, "in_use", glanced->in_use);
+}
+
+static void
 print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 {
 	switch (event->kind) {
@@ -122,9 +130,7 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 		print_granted(out, rig, &event->granted);
 		break;
 	case EVENT_GLANCED:
-		fputs(name_of(rig, event->glanced.family), out);
-		print_count(out, "backlog", event->glanced.backlog);
-		print_count(out, "in_use", event->glanced.in_use);
+		print_glanced(out, rig, &event->glanced);
 		break;
 	case EVENT_START:
 	case EVENT_RECOVERED_LEASE:
