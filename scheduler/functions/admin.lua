@@ -8,11 +8,11 @@ local function cancel()
 	if not is_job(id) then
 		refuse('id', 'expected a job id, got "' .. sub(id, 1, 40) .. '"')
 	end
-	local kind = not call('ZSCORE', key.dead, id) and payload_kind(id)
+	local kind = not call('ZSCORE', key.dead, id) and job.payload_kind(id)
 	if not kind then
 		return { 'OK', now, 'gone' }
 	end
-	end_from_outside(id, kind, 'cancelled')
+	job.end_from_outside(id, kind, 'cancelled')
 	book_check()
 
 	book_store()

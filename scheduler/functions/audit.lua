@@ -142,8 +142,8 @@ local function sets_wanted()
 			local above = lanes[family.tail.ancestors[j]]
 			shut = shut or not above or not gate_is_open(above)
 		end
-		local score = lane_score(lane.rec, lane.use, bits, paused)
-		open.may[lane.id] = score or lane_score(lane.rec, lane.use_was,
+		local score = lane_score(lane.rec, lane.use, family, bits, paused)
+		open.may[lane.id] = score or lane_score(lane.rec, lane.use_was, family,
 			family and family.bits_stale or 0, paused)
 		open.must[lane.id] = not shut and score or nil
 		held.must[lane.id] = lane_is_held(lane.rec, bits, paused) or nil
@@ -168,19 +168,48 @@ local function set_audit(name, wanted)
 		call('DEL', name) -- derived from records: of a wrong type it is worth nothing
 		correct('type', name, 'not a sorted set', '')
 	end
-	local rows, seen = call('ZRANGE', name, 0, -1), {}
+	local rows, seen = call('ZRANGE', name, 0, -1, 'WITHSCORES'), {}
 	read_sets[name] = true
-	for i = 1, #rows do
-		seen[rows[i]] = true
-		if not wanted.may[rows[i]] then
-			correct('stranger', name, rows[i], '')
-			set_del(name, rows[i])
+	for i = 1, #rows, 2 do
+		local id, score = rows[i], rows[i + 1] + 0
+		seen[id] = true
+		if not wanted.may[id] then
+			correct('stranger', name, id, '')
+			set_del(name, id)
+		elseif type(wanted.must[id]) == 'number' and wanted.must[id] ~= score then
+			correct('score', name, score, wanted.must[id])
 		end
 	end
 	for i = 1, lane_n do
 		local lane = lane_list[i]
 		if wanted.must[lane.id] and not seen[lane.id] then
 			correct('missing', name, '', lane.id)
+		end
+	end
+end
+
+-- Whoever has to be looked at must be in `look`; a budget may be in it for too long, until
+-- a claim looks.
+local function look_audit()
+	local names, seen = call('HGETALL', key.look), {}
+	local ended = call('HLEN', key.ended) > 0
+	for i = 1, #names, 2 do
+		local name = names[i]
+		seen[name] = true
+		if not (name == 'ended' and ended or name ~= 'ended' and budget_of(name).look) then
+			correct('look', name, '1', '')
+			note('looks_gone', name)
+		end
+	end
+	if ended and not seen.ended then
+		correct('look', 'ended', '', '1')
+		note('looks_new', 'ended', '1')
+	end
+	for i = 1, budget_n do
+		local budget = budget_list[i]
+		if not seen[budget.name] and (budget.look or budget_is_unusual(budget)) then
+			correct('look', budget.name, '', '1')
+			budget.look = false -- book_store writes it again
 		end
 	end
 end
@@ -232,8 +261,8 @@ local function is_unused(id, used)
 end
 
 local function lane_is_used(lane)
-	local ticket = byte(lane.rec, 68)
-	return lane.use > 0 or ticket == 49 or ticket == 50
+	local state = byte(lane.rec, 68)
+	return lane.use > 0 or state == 49 or state == 50
 end
 
 local function unused_audit()
@@ -298,9 +327,16 @@ local function audit()
 	end
 	unused_audit()
 	dead_trim()
+	look_audit()
 	book_check()
 
 	book_store()
+	if book.looks_gone then
+		call('HDEL', key.look, unpack(book.looks_gone))
+	end
+	if book.looks_new then
+		call('HSET', key.look, unpack(book.looks_new))
+	end
 	for i = 1, #forgotten do
 		call(unpack(forgotten[i]))
 	end

@@ -31,8 +31,6 @@ local pcall, tonumber, type, unpack = pcall, tonumber, type, unpack
 
 local NEVER = 99999999999999 -- an `until` without end
 local DAY = 86400000
-local EVENTS_MAX = 200000
-local MEMO_MAX = 4096 -- entries of one memo before it starts anew
 
 local call, quiet = redis.call, redis.pcall
 local key -- names of the fixed keys; key.ns is the prefix of all others
@@ -90,24 +88,35 @@ end
 
 -- ---- keys --------------------------------------------------------------------------
 
-local memo -- lane, family, session, list: text -> what it says; count of all
+local memo -- by kind of text: what it says; count of all
 
-local function memo_reset()
-	memo = { lane = {}, family = {}, session = {}, list = {}, count = 0 }
+local memo_reset, memo_grow
+do
+
+local MEMO_MAX = 4096 -- entries before all is forgotten
+
+function memo_reset()
+	memo = { lane = {}, family = {}, lane_view = {}, session = {}, list = {}, reply = {},
+		lease = {}, ready = { {}, {}, {} }, count = 0 }
 end
 
 -- Counts what is remembered, so that names of long gone lanes do not pile up.
-local function memo_grow()
+function memo_grow()
 	memo.count = memo.count + 1
 	if memo.count > MEMO_MAX then
 		memo_reset()
 	end
 end
 
-local FIXED = { 'jobs', 'families', 'lanes', 'pools', 'workers', 'dying', 'tickets', 'idle',
-	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'events', 'wake' }
+end
 
-local function bind(meta)
+local bind
+do
+
+local FIXED = { 'jobs', 'families', 'lanes', 'pools', 'workers', 'dying', 'tickets', 'idle',
+	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'look', 'events', 'wake' }
+
+function bind(meta)
 	local ns = match(meta, '^(.+:)meta$')
 	if not ns then
 		refuse('key', 'expected <namespace>:meta, got "' .. sub(meta, 1, 80) .. '"')
@@ -117,6 +126,8 @@ local function bind(meta)
 		key[FIXED[i]] = ns .. FIXED[i]
 	end
 	memo_reset() -- they hold full key names
+end
+
 end
 
 local function clock()
@@ -136,6 +147,29 @@ local function list_of(text)
 		memo.list[text] = list
 	end
 	return list
+end
+
+-- Redis prints a Lua number with all its digits, which costs more than most commands: where
+-- it matters numbers are texts.  Tokens count up, so their last digits repeat.
+local number_text
+do
+
+local DIGITS, SMALL = {}, {}
+for i = 0, 999 do
+	DIGITS[i], SMALL[i] = format('%03d', i), format('%d', i)
+end
+
+function number_text(n)
+	if n < 1000 then
+		return SMALL[n] or format('%d', n)
+	end
+	local thousands = floor(n / 1000)
+	if thousands ~= memo.thousands then
+		memo.thousands, memo.thousands_text = thousands, format('%d', thousands)
+	end
+	return memo.thousands_text .. DIGITS[n - thousands * 1000]
+end
+
 end
 
 -- ---- ids ---------------------------------------------------------------------------
@@ -178,6 +212,8 @@ end
 
 local say, wake, count, announce, hush
 do
+
+local EVENTS_MAX = 200000
 
 local events, events_n = {}, 0 -- lines
 local wakes, wakes_n = {}, 0 -- pools

@@ -149,8 +149,15 @@ function sets_open()
 	sets, set_list, read_sets = {}, {}, {}
 end
 
--- The score of a lane in its open set, nil if it does not belong there.
-function lane_score(rec, use, bits, paused)
+-- True if nothing is asked of a start but to take the next job: no ancestors gate it, no
+-- segment is marked.
+local function family_is_plain(family)
+	return byte(family.rec, 41) == 48 and #family.tail.ancestors == 0
+end
+
+-- The score of a lane in its open set, nil if it does not belong there.  A half is added
+-- where a claim has to look at the family, see swift.lua.
+function lane_score(rec, use, family, bits, paused)
 	if byte(rec, 68) == 49 then
 		return 0 -- a wanted ticket goes before all bands
 	end
@@ -158,13 +165,11 @@ function lane_score(rec, use, bits, paused)
 		return nil
 	end
 	local view = VIEW[bits]
+	local rank = sub(rec, 28, 35) + (view.simple and family_is_plain(family) and 0 or 0.5)
 	if byte(rec, 2) >= 51 or (view.held and sub(rec, 14, 16) ~= '000') then
-		return view.class * 1000000000 + sub(rec, 28, 35)
+		return view.class * 1000000000 + rank
 	end
-	if view.now then
-		return 1000000000 + sub(rec, 28, 35)
-	end
-	return nil
+	return view.now and 1000000000 + rank or nil
 end
 
 function lane_is_held(rec, bits, paused)
@@ -228,10 +233,10 @@ function place(lane, family)
 			family.paused_was = paused
 		end
 	end
-	local after = lane_score(lane.rec, lane.use, bits, paused)
+	local after = lane_score(lane.rec, lane.use, family, bits, paused)
 	local before = lane.score -- where a claim has found it
 	if not before and lane.was then
-		before = lane_score(lane.was, lane.use_was, bits_was, paused_was)
+		before = lane_score(lane.was, lane.use_was, family, bits_was, paused_was)
 	end
 	if lane.blocked then
 		after = nil

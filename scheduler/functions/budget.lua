@@ -12,7 +12,8 @@
 -- a minute, unlike a slot.
 
 local budgets, budget_list, budget_n
-local budget_of, budget_move, budget_wait, budget_stop, budget_take, budget_store
+local budget_of, budget_move, budget_wait, budget_stop, budget_take, budget_store, budgets_check
+local budget_is_unusual
 do
 
 local BUCKETS = { 'r', 'i', 'o' }
@@ -26,10 +27,10 @@ function budget_of(name)
 	end
 	local own = key.ns .. 'budget:' .. name
 	local got = call('HMGET', own, 'in_flight', 'pace', 'parked_until', 'blocked_at', 'limited',
-		'begin')
+		'begin', 'look')
 	budget = { name = name, key = own, flight = (got[1] or 0) + 0, pace = (got[2] or 0) + 0,
 		parked = (got[3] or 0) + 0, blocked = (got[4] or 0) + 0, limited = got[5] == '1',
-		ask = got[6] == '1' }
+		ask = got[6] == '1', look = got[7] == '1' }
 	budget.flight_was, budget.parked_was = budget.flight, budget.parked
 	budget.blocked_was, budget.ask_was = budget.blocked, budget.ask
 	budgets[name] = budget
@@ -125,6 +126,39 @@ function budget_take(budget, want, input, output)
 	return want
 end
 
+-- True if a claim has to look at this budget and may not just start.
+function budget_is_unusual(budget)
+	return budget.limited or budget.ask or now < budget.parked or
+		(budget.pace > 0 and budget.flight > budget.pace)
+end
+
+-- `look` exists while there is something to look at: budgets by name, ended jobs by
+-- `ended`.  A settle that finds it absent may take the swift way.
+local function look_store(budget)
+	if budget.look_new == budget.look then
+		return
+	end
+	if budget.look_new then
+		call('HSET', key.look, budget.name, '1')
+		call('HSET', budget.key, 'look', '1')
+	else
+		call('HDEL', key.look, budget.name)
+		call('HDEL', budget.key, 'look')
+	end
+end
+
+function budgets_check()
+	local changed = false
+	for i = 1, budget_n do
+		local budget = budget_list[i]
+		budget.look_new = budget_is_unusual(budget)
+		changed = changed or budget.look_new ~= budget.look
+	end
+	if changed then
+		call('HLEN', key.look)
+	end
+end
+
 function budget_store(budget)
 	local args, n = { 'HSET', budget.key }, 2
 	if budget.flight < 0 then
@@ -158,6 +192,7 @@ function budget_store(budget)
 	if n > 2 then
 		call(unpack(args, 1, n))
 	end
+	look_store(budget)
 end
 
 end

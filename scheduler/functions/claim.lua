@@ -9,7 +9,7 @@
 -- before `until`, and every gated ancestor likewise.  All within window and budget.
 -- A member that is found not to be open is taken out of the set (book.lua compares).
 
-local claim_plan, claim_store, slots_take
+local claim_plan, claim_store, slots_take, session_budgets
 do
 
 local TRIES_MAX = 64 -- members looked at in one call
@@ -106,7 +106,7 @@ end
 
 -- ---- the walk ----------------------------------------------------------------------
 
-local function session_budgets(session)
+function session_budgets(session)
 	if session.names ~= '*' then
 		return list_of(session.names)
 	end
@@ -130,7 +130,7 @@ local function heads_open(session)
 			local open = key.ns .. 'open:' .. session.pool .. ':' .. names[i]
 			read_sets[open] = true
 			heads[#heads + 1] = { open = open, budget = budget, at = 1, read = 1,
-				rows = call('ZRANGE', open, 0, 0, 'WITHSCORES') }
+				rows = call('ZRANGE', open, '0', '0', 'WITHSCORES') }
 		end
 	end
 end
@@ -174,7 +174,8 @@ local function serve_settled(settled, settled_n)
 		local lane = settled[i]
 		local family = lane_join(lane)
 		if plan.at < plan.n and family and not lane.missing then
-			local score = lane_score(lane.rec, lane.use, family.bits, family_is_paused(family))
+			local score = lane_score(lane.rec, lane.use, family, family.bits,
+				family_is_paused(family))
 			local budget = score and floor(score / 1000000000) <= class and
 				budget_of(lane.tail.budget)
 			for j = 1, budget and #heads or 0 do -- only budgets this session works for
@@ -354,8 +355,7 @@ end
 
 -- claim nonce c q slot…
 local function claim()
-	local nonce, q = nonce_at(2), number_at(4, 'q')
-	local name = key.ns .. 'lease:' .. nonce
+	local name, q = lease_key(), number_at(4, 'q')
 	local session, got = session_read(name, { unpack(argv, 5, argc) }, argc - 4)
 	if not session then
 		return got

@@ -12,6 +12,7 @@ local PROTOCOL = '1'
 -- The last words of a call that failed.  A refusal names the argument; anything else is
 -- a bug or a key of a wrong type, which is counted.
 local function failure(name, problem)
+	hush()
 	if type(problem) == 'table' and problem.refused then
 		return redis.error_reply('ERR warmq ' .. name .. ': ' .. problem.refused)
 	end
@@ -20,24 +21,24 @@ local function failure(name, problem)
 	return redis.error_reply('ERR warmq ' .. name .. ': ' .. gsub(text, '[\r\n]', ' '))
 end
 
-local function run(body, keys)
-	if not key or key.meta ~= keys[1] then
-		bind(keys[1] or '')
-	end
-	now = clock()
-	book_open()
-	return body()
-end
-
-function register(name, body)
+-- `own_book`: the function opens its book itself, if it needs one.
+function register(name, body, own_book)
 	doors[name] = function(keys, args)
 		if args[1] ~= PROTOCOL then
 			return redis.error_reply('ERR warmq speaks protocol ' .. PROTOCOL .. ', not ' ..
 				sub(args[1] or 'none', 1, 20))
 		end
-		argv, argc = args, #args
-		local fine, answer = pcall(run, body, keys)
-		argv = nil
+		local fine, answer = true, nil
+		if not key or key.meta ~= keys[1] then
+			fine, answer = pcall(bind, keys[1] or '')
+		end
+		if fine then
+			now, argv, argc = clock(), args, #args
+			if not own_book then
+				book_open()
+			end
+			fine, answer = pcall(body)
+		end
 		return fine and answer or failure(name, answer)
 	end
 end

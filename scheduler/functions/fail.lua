@@ -47,19 +47,19 @@ local WHY = { retry = 'failed', defer = 'deferred', fatal = 'dead', missing = 'm
 
 -- The payload the worker did not find.  It is there: then this was a failure like others.
 local function fail_missing(lease)
-	return payload_kind(lease.id) == (lease.slim and 'slim' or 'entry')
+	return job.payload_kind(lease.id) == (lease.slim and 'slim' or 'entry')
 end
 
 local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
-	if is_ended(lease.id) then
-		drop_ended(lease)
+	if job.is_ended(lease.id) then
+		job.drop_ended(lease)
 		return 'ended'
 	end
 	local why = WHY[kind]
 	if kind == 'missing' then
 		kind = fail_missing(lease) and 'retry' or kind
 	end
-	local past = past_take(lease)
+	local past = job.past_take(lease)
 	local where = 'dead'
 	if kind == 'missing' then
 		reason = 'payload_missing'
@@ -76,13 +76,13 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 			why = 'dead'
 		elseif where == 'later' then
 			family_for(lease, lane)
-			push_later(past, now + wait, kind)
+			job.push_later(past, now + wait, kind)
 		else
-			push_back(family_for(lease, lane), past)
+			job.push_back(family_for(lease, lane), past)
 		end
 	end
 	past.why = sub(text, 1, 1000)
-	say_back(lease, why)
+	job.say_back(lease, why)
 	return where
 end
 
@@ -126,7 +126,7 @@ local function fail()
 	end
 	local what = 'ticket'
 	if lease.role == 't' then
-		ticket_end(lease, lane, 4, WHY[kind])
+		ticket.finish(lease, lane, 4, WHY[kind])
 	else
 		what = fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	end
@@ -168,7 +168,7 @@ local function release()
 		end
 	end
 	table_empty(name, rows, function(lease)
-		local was = is_ended(lease.id)
+		local was = job.is_ended(lease.id)
 		release_lease(lease, sent[lease.slot], 'released')
 		if was then
 			problem(lease.slot, 'ENDED')

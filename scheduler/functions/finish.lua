@@ -8,7 +8,8 @@
 -- kept, and only for jobs that were handed back: past:<id>.
 
 local past_of, pasts_open, pasts_store, entry_read, entry_to_slim, slim_new, entry_gone
-local payload_hints, end_result, result_out, finish, bury, family_count, deliver
+local payload_hints, end_result, result_out, finish, bury, family_count, reply_push, reply_one, reply_key, result_keep
+local deliver
 do
 
 local pasts, past_list
@@ -205,54 +206,73 @@ end
 
 -- ---- delivery ----------------------------------------------------------------------
 
-local function result_keep(id, ttl, result)
-	local got = quiet('SET', key.ns .. 'result:' .. id, result, 'PX', max(1, ttl))
+function result_keep(id, ttl, result)
+	local got = quiet('SET', key.ns .. 'result:' .. id, result, 'PX', max(1, ttl + 0))
 	if type(got) == 'table' and got.err then
 		count('delivery_errors')
 	end
 end
 
--- Hands the results from..to (entries of four), all for one list, over to it.
-local function results_push(reply, from, to)
-	local values, n, ttl = {}, 0, 1
-	for i = from, to, 4 do
-		n = n + 1
-		values[n] = results[i + 3]
-		ttl = max(ttl, results[i + 2])
+-- The key of a reply list, false if the name is none.
+function reply_key(reply)
+	local name = memo.reply[reply]
+	if name == nil then
+		name = is_name(reply) and key.ns .. 'reply:' .. reply
+		memo_grow()
+		memo.reply[reply] = name
 	end
-	local name = key.ns .. 'reply:' .. reply
-	local size = is_name(reply) and quiet('RPUSH', name, unpack(values, 1, n))
-	if type(size) ~= 'number' then -- a bad name, or somebody's key of another type
-		count('delivery_errors', n)
-		for i = from, to, 4 do
-			result_keep(results[i], results[i + 2], results[i + 3])
-		end
-		return
-	end
+	return name
+end
+
+-- A list that has just got results lives for their time from now on, and is bounded.
+local function reply_bound(name, ttl, size)
 	quiet('PEXPIRE', name, ttl)
 	if size > REPLY_MAX then
 		quiet('LTRIM', name, -REPLY_MAX, -1)
 		count('replies_trimmed', size - REPLY_MAX)
+		announce()
 	end
+end
+
+-- Hands one result over; false if that cannot be done.
+function reply_one(name, ttl, value)
+	local size = quiet('RPUSH', name, value)
+	if type(size) ~= 'number' then
+		return false
+	end
+	reply_bound(name, ttl, size)
+	return true
+end
+
+-- Hands n results over to one list, or stores them by the ids of their jobs.
+function reply_push(reply, ttl, values, ids, n)
+	local name = reply ~= '' and reply_key(reply)
+	local size = name and quiet('RPUSH', name, unpack(values, 1, n))
+	if type(size) ~= 'number' then -- a bad name, or somebody's key of another type
+		if reply ~= '' then
+			count('delivery_errors', n)
+		end
+		for i = 1, n do
+			result_keep(ids[i], ttl, values[i])
+		end
+		return
+	end
+	reply_bound(name, ttl, size)
 end
 
 function deliver()
 	local at = 1
 	while at <= results_n do
-		local reply = results[at + 1]
-		local stop = at
-		if reply == '' then
-			result_keep(results[at], results[at + 2], results[at + 3])
-		else
-			while results[stop + 5] == reply and stop + 4 <= results_n and stop - at < 1000 do
-				stop = stop + 4
-			end
-			results_push(reply, at, stop)
+		local reply, ttl = results[at + 1], results[at + 2]
+		local ids, values, n = {}, {}, 0
+		while at <= results_n and results[at + 1] == reply and results[at + 2] == ttl and
+			n < 1000 do
+			n = n + 1
+			ids[n], values[n] = results[at], results[at + 3]
+			results[at + 3] = false -- it can be large: do not keep it until the next call
+			at = at + 4
 		end
-		at = stop + 4
-	end
-	for i = 4, results_n, 4 do
-		results[i] = false -- they can be large: do not keep them until the next call
+		reply_push(reply, ttl, values, ids, n)
 	end
 	results_n = 0
 	announce()

@@ -178,7 +178,9 @@ local function lane_grant(at)
 		ticket_grant(lane, at)
 	end
 	if family and not family.missing and argv[at + 18] ~= '-' then
-		family.rec = put(family.rec, 41, 41, number_at(at + 18, 'marks'))
+		local rec = put(family.rec, 41, 41, number_at(at + 18, 'marks'))
+		family.pushed = family.pushed or rec ~= family.rec -- the score of its lanes
+		family.rec = rec
 	end
 	if gate_is_open(lane) and not was_open then
 		descendants_open(lane)
@@ -244,6 +246,7 @@ local function budget_grant(at, pools, granted)
 	end
 	local n = #args
 	args[n + 1], args[n + 2], args[n + 3], args[n + 4] = 'limited', limited, 'begin', '1'
+	args[n + 5], args[n + 6] = 'look', '1'
 	return args
 end
 
@@ -261,6 +264,7 @@ local function grant()
 	end
 	level = true
 	call('ZCARD', key.tickets)
+	call('HLEN', key.look)
 	local ids, done, writes = {}, {}, {}
 	for i = 1, n do
 		ids[i] = argv[5 + (i - 1) * LANE_ARGS]
@@ -286,6 +290,7 @@ local function grant()
 	book_store()
 	for i = 1, b do
 		call(unpack(writes[i]))
+		call('HSET', key.look, argv[at + 1 + (i - 1) * BUDGET_ARGS], '1')
 	end
 	if argv[3] ~= '' and argv[3] ~= '-' then
 		call('HSET', key.meta, 'events', argv[3])

@@ -7,6 +7,30 @@
 -- connection, and what the slots hold.  lease_drop is the only way a lease lets go of its
 -- lane and budget; give_back is the only way it returns its job to a list.
 
+local job = {} -- what may happen to one job: to its lists, its history, its end
+local ticket = {}
+
+-- When a lease that starts now has its hard end, as text.
+local function ends_text(session)
+	if memo.ends_at ~= now or memo.ends_stay ~= session.stay then
+		memo.ends_at, memo.ends_stay = now, session.stay
+		memo.ends = format('%d', now + session.stay)
+	end
+	return memo.ends
+end
+
+-- The key of the table of the session that argv[2] names.
+local function lease_key()
+	local nonce = argv[2]
+	local name = memo.lease[nonce]
+	if not name then
+		name = key.ns .. 'lease:' .. nonce_at(2)
+		memo_grow()
+		memo.lease[nonce] = name
+	end
+	return name
+end
+
 -- Parses what `s` holds; the same for every call of a connection.
 local function session_parse(text)
 	local session = memo.session[text]
@@ -15,7 +39,7 @@ local function session_parse(text)
 		if not c then
 			refuse('session', 'a record of another format: "' .. sub(text, 1, 80) .. '"')
 		end
-		session = { c = c, pool = pool, names = names,
+		session = { c = c, pool = pool, names = names, opens = {},
 			stay = min(DAY, (job_ms + 0) * 2 + 60000),
 			held = key.ns .. 'held:' .. pool }
 		memo_grow()
@@ -90,7 +114,7 @@ end
 
 -- ---- tickets: none -> wanted(g) -> taken(g) -> ok | failed -------------------------
 
-local function ticket_end(lease, lane, outcome, remark)
+function ticket.finish(lease, lane, outcome, remark)
 	local word = outcome == 3 and 'ok' or 'failed'
 	if not lane.missing and sub(lane.rec, 4, 13) + 0 == lease.g and byte(lane.rec, 68) == 50 then
 		local tail = lane.tail
@@ -103,7 +127,7 @@ local function ticket_end(lease, lane, outcome, remark)
 end
 
 -- Nobody has begun with it: whoever claims next takes it.
-local function ticket_want_again(lease, lane)
+function ticket.want_again(lease, lane)
 	if not lane.missing and sub(lane.rec, 4, 13) + 0 == lease.g and byte(lane.rec, 68) == 50 then
 		local tail = lane.tail
 		lane.rec = lane_print(sub(lane.rec, 1, 67) .. '1' .. sub(lane.rec, 69, 96),
@@ -115,7 +139,7 @@ end
 -- ---- back to the queue -------------------------------------------------------------
 
 -- Says that a start which is not plain did not lead to an end.
-local function say_back(lease, why)
+function job.say_back(lease, why)
 	if lease.role ~= 'p' and lease.role ~= 't' then
 		say('back ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
 			lease.role .. ' ' .. why)
@@ -123,18 +147,18 @@ local function say_back(lease, why)
 end
 
 -- The id has ended while it was leased: nothing is left but its mark.
-local function drop_ended(lease)
+function job.drop_ended(lease)
 	note('marks_gone', lease.id)
 	note('pasts_gone', key.ns .. 'past:' .. lease.id)
-	say_back(lease, 'dropped')
+	job.say_back(lease, 'dropped')
 end
 
-local function is_ended(id)
+function job.is_ended(id)
 	return marked > 0 and call('HGET', key.ended, id)
 end
 
 -- The history a returning job carries from now on.
-local function past_take(lease)
+function job.past_take(lease)
 	local past = past_of(lease.id)
 	past.deliveries = max(past.deliveries, lease.delivery)
 	past.family, past.element, past.band = lease.family, lease.element, lease.band
@@ -143,7 +167,7 @@ local function past_take(lease)
 	return past
 end
 
-local function push_back(family, past)
+function job.push_back(family, past)
 	if past.now == '1' then
 		push(family, NOW, past.element, true)
 	else
@@ -154,7 +178,7 @@ end
 local SLIM_AFTER = 60000 -- who waits longer leaves the stream, whose nodes it would pin
 
 -- Out of the lists until `due`; who waits long leaves the stream as well.
-local function push_later(past, due, reason)
+function job.push_later(past, due, reason)
 	if due - now > SLIM_AFTER and not element_is_slim(past.element) and
 		entry_to_slim(past.id) then
 		past.element = gsub(past.element, '^[^/]+', '%0~')
@@ -174,31 +198,31 @@ end
 
 -- Returns the job of a lease to its queue, unharmed.  `past` may have been changed
 -- before; answers the word for fail.
-local function give_back(lease, lane, why)
-	if is_ended(lease.id) then
-		drop_ended(lease)
+function job.give_back(lease, lane, why)
+	if job.is_ended(lease.id) then
+		job.drop_ended(lease)
 		return 'ended'
 	end
-	local past = past_take(lease)
-	push_back(family_for(lease, lane), past)
-	say_back(lease, why)
+	local past = job.past_take(lease)
+	job.push_back(family_for(lease, lane), past)
+	job.say_back(lease, why)
 	return 'back'
 end
 
 -- A worker died, or held a job for longer than any job may last.  Two such ends make a
 -- suspect, of which a session holds one at a time; the next one is poison.
-local function give_back_recovered(lease, lane, why, counts)
+function job.give_back_recovered(lease, lane, why, counts)
 	if lease.role == 't' then
-		ticket_end(lease, lane, 4, why)
+		ticket.finish(lease, lane, 4, why)
 		return
 	end
-	if is_ended(lease.id) then
-		drop_ended(lease)
+	if job.is_ended(lease.id) then
+		job.drop_ended(lease)
 		return
 	end
-	local past = past_take(lease)
+	local past = job.past_take(lease)
 	if not counts then
-		push_back(family_for(lease, lane), past)
+		job.push_back(family_for(lease, lane), past)
 	elseif past.recoveries >= 2 then
 		past.recoveries = past.recoveries + 1
 		local reply, ref = payload_hints(lease.id, lease.slim)
@@ -207,7 +231,7 @@ local function give_back_recovered(lease, lane, why, counts)
 		result_out(lease.id, reply, DAY, end_result(lease.id, 'dead', 'poison', text, ref))
 	else
 		past.recoveries = past.recoveries + 1
-		push_back(family_for(lease, lane), past)
+		job.push_back(family_for(lease, lane), past)
 	end
-	say_back(lease, why)
+	job.say_back(lease, why)
 end

@@ -24,10 +24,11 @@ local function line_up(family, list, front)
 	local name = key.ns .. list[1] .. family.id
 	local line = pushes[name]
 	if not line then
-		line = { name = name, front = front, n = 0 }
+		local is_set = floor(family.bits / list[2]) % 2 == 1
+		line = { name = name, family = family, front = front, n = 0, was_set = is_set }
 		pushes[name] = line
 		push_list[#push_list + 1] = line
-		if floor(family.bits / list[2]) % 2 == 0 then
+		if not is_set then
 			family.bits = family.bits + list[2]
 		end
 		family.pushed = true
@@ -45,22 +46,45 @@ end
 -- As push, for argv[from] to argv[to] in their order.
 function push_slice(family, list, from, to)
 	local line = line_up(family, list)
-	line.slices = line.slices or {}
-	line.slices[#line.slices + 1] = { from, to }
+	if not line.from and line.n == 0 then
+		line.from, line.to = from, to
+		return
+	end
+	for i = from, to do
+		line.n = line.n + 1
+		line[line.n] = argv[i]
+	end
 end
 
-local function push_store(line)
-	for i = 1, line.slices and #line.slices or 0 do
-		call('RPUSH', line.name, unpack(argv, line.slices[i][1], line.slices[i][2]))
+-- True if an open lane of this family is there for who sleeps.
+local function has_open_lane(family)
+	local ids = family.tail.lanes
+	for i = 1, #ids do
+		local lane = lanes[ids[i]]
+		if lane and not lane.missing and lane_score(lane.rec, lane.use, family, family.bits,
+			family_is_paused(family)) then
+			return true
+		end
 	end
-	if line.front then
-		for i = line.n, 1, -1 do
-			call('LPUSH', line.name, line[i])
-		end
-	else
-		for from = 1, line.n, 1000 do
-			call('RPUSH', line.name, unpack(line, from, min(line.n, from + 999)))
-		end
+	return false
+end
+
+-- The bit of a list that has run empty may still be set; then only its length tells that
+-- there is work again where there was none.
+local function push_store(line)
+	local size, n = 0, line.n
+	if line.from then
+		size = call('RPUSH', line.name, unpack(argv, line.from, line.to))
+		n = n + line.to - line.from + 1
+	end
+	for from = 1, line.front and 0 or line.n, 1000 do
+		size = call('RPUSH', line.name, unpack(line, from, min(line.n, from + 999)))
+	end
+	for i = line.front and line.n or 0, 1, -1 do
+		size = call('LPUSH', line.name, line[i])
+	end
+	if size == n and line.was_set and has_open_lane(line.family) then
+		wake(line.family.tail.pool)
 	end
 end
 
@@ -121,7 +145,7 @@ local function queue_fill(queue, want)
 	while not queue.ends and queue.n - queue.at <= want do
 		local from = queue.n + (queue.pulled and #queue.pulled or 0)
 		local ask = max(want + 1 - (queue.n - queue.at), marked > 0 and 100 or 0)
-		local items = call('LRANGE', queue.name, from, from + ask - 1)
+		local items = call('LRANGE', queue.name, number_text(from), number_text(from + ask - 1))
 		local got, n = #items, queue.n
 		if n == 0 and not queue.pulled then
 			queue.items = items
@@ -166,7 +190,7 @@ local function queue_store(queue)
 		call('LREM', queue.name, 1, pulled[i])
 	end
 	if queue.at > 0 then
-		call('LTRIM', queue.name, queue.at, -1)
+		call('LTRIM', queue.name, number_text(queue.at), '-1')
 	end
 end
 

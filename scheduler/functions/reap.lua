@@ -8,7 +8,7 @@
 -- so long that a live worker could have missed its beat, nothing is reaped for one lease
 -- (`reap_hold`), and what expired within it counts no recovery.
 
-local owner_check, end_from_outside
+local owner_check
 do
 
 function owner_check()
@@ -30,7 +30,7 @@ local function deadlines_cut(lease_ms)
 end
 
 local function lease_overdue(lease)
-	give_back_recovered(lease, lease_drop(lease, nil, true), 'overdue', true)
+	job.give_back_recovered(lease, lease_drop(lease, nil, true), 'overdue', true)
 end
 
 -- Returns up to `chunk` leases of one dying session; answers how many, and whether its
@@ -47,7 +47,7 @@ local function session_bury(nonce, chunk, counts)
 		rows[i] = nil
 	end
 	table_empty(name, rows, function(lease)
-		give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', counts)
+		job.give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', counts)
 	end)
 	return #rows, #rows == all
 end
@@ -212,8 +212,8 @@ local function promote_one(id)
 	set_del(key.later, id)
 	if past.family == '' or not (BAND[past.band] or past.now == '1') then
 		-- its history is lost, and with it where it belongs
-		if payload_kind(id) then
-			bury(past, id, payload_kind(id) == 'slim', 'lost', 'its history was lost')
+		if job.payload_kind(id) then
+			bury(past, id, job.payload_kind(id) == 'slim', 'lost', 'its history was lost')
 		end
 		return
 	end
@@ -226,7 +226,7 @@ local function promote_one(id)
 		push(family, past.now == '1' and NOW or READY[BAND[past.band]], past.element)
 		note('pasts_gone', past.key)
 	else
-		push_back(family, past)
+		job.push_back(family, past)
 	end
 end
 
@@ -258,9 +258,9 @@ end
 -- ---- expire ------------------------------------------------------------------------
 
 -- Ends a waiting or running job from outside, with a result in place of its worker's.
-function end_from_outside(id, kind, state)
+function job.end_from_outside(id, kind, state)
 	local reply, ref = payload_hints(id, kind == 'slim')
-	end_waiting(id, kind == 'slim', state)
+	job.end_waiting(id, kind == 'slim', state)
 	result_out(id, reply, DAY, end_result(id, state, state, '', ref))
 	say('ended ' .. id .. ' ' .. state)
 end
@@ -276,10 +276,10 @@ local function expire()
 	local ended = 0
 	for i = 1, #ids do
 		local id = ids[i]
-		local kind = not call('ZSCORE', key.dead, id) and payload_kind(id)
+		local kind = not call('ZSCORE', key.dead, id) and job.payload_kind(id)
 		set_del(key.deadline, id)
 		if kind then
-			end_from_outside(id, kind, 'expired')
+			job.end_from_outside(id, kind, 'expired')
 			ended = ended + 1
 		end
 	end

@@ -15,11 +15,13 @@ end
 
 -- What the bits of non-empty lists mean.  class: 1 high and now, 2 normal, 3 low.  sole:
 -- the only band with work, 0 if there are several.  held: work that a gate may hold.
+-- simple: only fresh jobs of one band.
 local VIEW = {}
 for bits = 0, 127 do
 	local high, normal, low = bits % 4, floor(bits / 4) % 4, floor(bits / 16) % 4
 	local view = { now = bits >= 64, held = bits % 64 > 0, [1] = high, [2] = normal,
-		[3] = low, digits = format('%03d', bits), sole = 0 }
+		[3] = low, digits = format('%03d', bits), sole = 0,
+		simple = bits == 2 or bits == 8 or bits == 32 }
 	if high > 0 or view.now then
 		view.class = 1
 	elseif normal > 0 then

@@ -31,9 +31,9 @@ end
 function release_lease(lease, sent, why)
 	local lane = lease_drop(lease, not sent and 'all', true)
 	if lease.role == 't' then
-		ticket_want_again(lease, lane)
+		ticket.want_again(lease, lane)
 	else
-		give_back(lease, lane, why)
+		job.give_back(lease, lane, why)
 	end
 end
 
@@ -73,7 +73,7 @@ local function hello()
 	if old then
 		level = true
 		table_empty(old, table_read(old), function(lease)
-			give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', true)
+			job.give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', true)
 		end)
 		say('bye ' .. replaces)
 	end

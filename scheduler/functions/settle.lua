@@ -8,7 +8,7 @@
 -- A plain job without usage, the hot path, is taken apart by position and says nothing.
 
 local problems -- slot, word, what the slot holds
-local problem, usage_touch, usage_correct, payload_kind, end_waiting
+local problem, usage_touch, usage_correct
 do
 
 function problem(slot, word, held)
@@ -70,7 +70,7 @@ end
 local function settle_ticket(lease, lane, words)
 	usage_touch(lease, lane, usage_parse(words))
 	usage_correct(lease, lane, usage_parse(words))
-	ticket_end(lease, lane, 3, usage_words(words))
+	ticket.finish(lease, lane, 3, usage_words(words))
 end
 
 -- Everything that the fast path leaves out.  Answers the lane, and true if the job had
@@ -82,8 +82,8 @@ local function settle_whole(text, words, reply, ttl, result)
 		settle_ticket(lease, lane, words)
 		return lane, false
 	end
-	if is_ended(lease.id) then
-		drop_ended(lease)
+	if job.is_ended(lease.id) then
+		job.drop_ended(lease)
 		return lane, true
 	end
 	finish(lease.id, lease.slim, lease.delivery > 1)
@@ -161,7 +161,11 @@ end
 
 -- settle nonce c N (slot q usage reply result_ttl result)*N q slot…
 local function settle()
-	local nonce, n = nonce_at(2), number_at(4, 'count', 1000)
+	local answer = argc == 12 and argv[5] == argv[12] and argv[4] == '1' and settle_single()
+	if answer then
+		return answer
+	end
+	local name, n = lease_key(), number_at(4, 'count', 1000)
 	local first = 6 * n + 6 -- of the slots to claim into; their q stands before
 	if argc < first - 2 then
 		refuse('count', 'announces more jobs than there are')
@@ -181,11 +185,15 @@ local function settle()
 			names[asked] = argv[i]
 		end
 	end
-	local name = key.ns .. 'lease:' .. nonce
 	local session, got = session_read(name, names, asked)
 	if not session then
 		return got
 	end
+	answer = same and n > 1 and settle_batch(session, name, n, q, got)
+	if answer then
+		return answer
+	end
+	book_open()
 	marked = call('HLEN', key.ended)
 	plan.freed = {}
 	settle_all(names, n, got)
@@ -282,7 +290,7 @@ local function is_admitted(id)
 end
 
 -- 'entry', 'slim', or nil if the job is not alive.
-function payload_kind(id)
+function job.payload_kind(id)
 	if call('EXISTS', key.ns .. 'slim:' .. id) == 1 then
 		return 'slim'
 	end
@@ -291,7 +299,7 @@ end
 
 -- Ends a waiting job from outside: its payload goes now; if it stands in a list, a mark is
 -- left for whoever meets it there.
-function end_waiting(id, slim, reason)
+function job.end_waiting(id, slim, reason)
 	if call('ZSCORE', key.later, id) then
 		finish(id, slim, true)
 		family_count(past_of(id).family, -1)
@@ -319,10 +327,10 @@ local function settle_late()
 	local answer = { 'OK', now }
 	for i = 2, argc, 4 do
 		local id = argv[i]
-		local kind = not leased[id] and not call('ZSCORE', key.dead, id) and payload_kind(id)
+		local kind = not leased[id] and not call('ZSCORE', key.dead, id) and job.payload_kind(id)
 		if kind then
 			leased[id] = true -- once
-			end_waiting(id, kind == 'slim', 'done')
+			job.end_waiting(id, kind == 'slim', 'done')
 			result_out(id, argv[i + 1], argv[i + 2] + 0, argv[i + 3])
 		end
 		answer[#answer + 1] = kind and 'OK' or 'FENCED'
@@ -334,7 +342,7 @@ local function settle_late()
 	return answer
 end
 
-register('settle', settle)
+register('settle', settle, true)
 register('begin', begin)
 register('settle_late', settle_late)
 

@@ -79,14 +79,14 @@ end
 function start.run_fill(run, items, from, to, charge, delivery, band)
 	local head = '|' .. run[2] .. '|' .. run[1] .. '|'
 	local tail = '|' .. run[3] .. '|' .. run[4] .. '|' .. charge .. '|' ..
-		format('%d', now + plan.session.stay) .. '|' .. delivery .. '|' .. band
+		ends_text(plan.session) .. '|' .. delivery .. '|' .. band
 	local n, at, put_at = #run, plan.at, plan.puts_n
 	for i = from, to do
 		at = at + 1
 		n = n + 1
 		run[n] = items[i]
 		plan.puts[put_at + 1] = plan.names[at]
-		plan.puts[put_at + 2] = plan.qs[at] .. head .. items[i] .. tail
+		plan.puts[put_at + 2] = number_text(plan.qs[at]) .. head .. items[i] .. tail
 		put_at = put_at + 2
 	end
 	if run[3] ~= 'p' then

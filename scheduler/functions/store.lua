@@ -20,7 +20,6 @@ function book_open()
 	lists_open()
 	sets_open()
 	pasts_open()
-	hush()
 end
 
 -- ---- check -------------------------------------------------------------------------
@@ -84,7 +83,8 @@ end
 -- score: all of them, not only those this call is about.
 local function work_changed(family)
 	local is, was = VIEW[family.bits], VIEW[family.bits_was]
-	return is.class ~= was.class or is.now ~= was.now or is.held ~= was.held
+	return is.class ~= was.class or is.now ~= was.now or is.held ~= was.held or
+		is.simple ~= was.simple
 end
 
 local function lane_check(lane)
@@ -123,14 +123,16 @@ function book_check()
 	end
 	lists_check()
 	sets_check()
+	budgets_check()
 	if book.graves then
 		call('ZCARD', key.dead)
 	end
 	if book.laters then
 		call('ZCARD', key.later)
 	end
-	if book.marks_new then
+	if book.marks_new or book.marks_gone then
 		call('HLEN', key.ended)
+		call('HLEN', key.look)
 	end
 end
 
@@ -212,6 +214,11 @@ local function ends_store()
 		if write[3] then
 			in_chunks(write[1], write[2], write[3], #write[3])
 		end
+	end
+	if book.marks_new then
+		call('HSET', key.look, 'ended', '1')
+	elseif book.marks_gone and call('HLEN', key.ended) == 0 then
+		call('HDEL', key.look, 'ended')
 	end
 	for i = 1, book.slots_gone and #book.slots_gone or 0 do
 		call('HDEL', unpack(book.slots_gone[i]))
