@@ -73,7 +73,8 @@ serve_families(struct admin *admin, const struct http_server_request *request,
 		return;
 	}
 	response->content_type = "application/json";
-	ruler_view_status(admin->ruler, *admin->now_ms, (uint32_t)max, &response->body);
+	ruler_view_status(admin->ruler, *admin->now_ms, (uint32_t)max, false,
+	                  &response->body);
 	(void)buffer_append_byte(&response->body, '\n');
 }
 

@@ -1,4 +1,5 @@
 /* main.c - warmq-scheduler: admits jobs, decides who writes a cold prefix, grants. */
+#include "common/codec/protocol.h"
 #include "common/io/config.h"
 #include "common/io/log.h"
 #include "common/options.h"
@@ -87,7 +88,11 @@ load_config(const struct args *args, struct config *config)
 		err = set_if_given(config, "scheduler.listen", args->listen, &error);
 	if (err == 0)
 		err = config_finish(config, &error);
-	return err < 0 ? complain(error.message) : 0;
+	if (err < 0)
+		return complain(error.message);
+	if (strlen(config->namespace) > PROTOCOL_NAMESPACE_MAX)
+		return complain("namespace is too long: at most 64 characters");
+	return 0;
 }
 
 static int

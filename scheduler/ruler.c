@@ -45,7 +45,7 @@ ruler_config_default(void)
 		.idle_ms = 200,
 		.tick_ms = 1000,
 		.audit_ms = 60000,
-		.status_ms = 2000,
+		.status_ms = 5000,
 		.result_ttl_ms = 86400000,
 	};
 }
@@ -238,6 +238,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_EXPIRE] = { ruler_clock_on_expire, true, false },
 	[RULER_CALL_HOLD] = { ruler_clock_on_hold, false, true },
 	[RULER_CALL_INFO] = { ruler_clock_on_info, false, true },
+	[RULER_CALL_BOOKS] = { ruler_clock_on_books, false, true },
 };
 
 /* True if the answer ends what this memory stands for. */

@@ -43,6 +43,7 @@
 #define RULER_BYTES (2u << 20)
 
 enum ruler_level {
+	RULER_DEBUG, /* of single families, by the thousand */
 	RULER_INFO,
 	RULER_WARNING,
 	RULER_ERROR,

@@ -17,10 +17,13 @@
 #define WORKERS_MS       5000
 #define INFO_MS          5000
 #define TRIM_MS          1000
+#define BOOKS_MS         600000 /* DATAPATH 13: at most each 10 minutes */
+#define BOOKS_AGAIN_MS   60000  /* a difference has to be seen twice */
+#define BOOKS_FAMILIES   20000  /* one LLEN each; above that in `doctor` */
 #define PRESSURE_PERCENT 90
 #define PRESSURE_SECONDS 30
 #define STATUS_SECONDS   15 /* a status older than that is nobody's */
-#define STATUS_FAMILIES  100
+#define STATUS_FAMILIES  20 /* and only those with work: it goes into the AOF */
 
 void
 ruler_clock_start(struct ruler *ruler, uint64_t now_ms)
@@ -35,6 +38,8 @@ ruler_clock_start(struct ruler *ruler, uint64_t now_ms)
 	ruler->timers[RULER_TIMER_HOLD].due_ms = now_ms + HOLD_MS;
 	ruler->timers[RULER_TIMER_WORKERS].due_ms = now_ms + WORKERS_MS;
 	ruler->timers[RULER_TIMER_TRIM].due_ms = now_ms + TRIM_MS;
+	ruler->timers[RULER_TIMER_BOOKS].due_ms = now_ms + BOOKS_MS;
+	ruler->books_difference = 0;
 	if (ruler->config->status_ms == 0)
 		ruler->timers[RULER_TIMER_STATUS].due_ms = RULER_DEADLINE_NONE;
 }
@@ -90,7 +95,7 @@ write_status(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	struct buffer *text = &ruler->status;
 
 	buffer_clear(text);
-	ruler_view_status(ruler, now_ms, STATUS_FAMILIES, text);
+	ruler_view_status(ruler, now_ms, STATUS_FAMILIES, true, text);
 	if (buffer_error(text) < 0 || !ruler_fits(out, 8, (uint32_t)text->len))
 		return;
 	call_begin(out, ruler_tag(ruler, RULER_CALL_NOTE, RULER_TIMER_STATUS));
@@ -173,6 +178,12 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		if (ruler_grant_has_cursor(ruler))
 			ruler_grant_trim(ruler, out);
 		return false;
+	case RULER_TIMER_BOOKS:
+		*again_ms = now_ms + BOOKS_MS;
+		if (ruler->known.family_shelf.count > BOOKS_FAMILIES)
+			return false;
+		protocol_call_count(out, ruler_tag(ruler, RULER_CALL_BOOKS, 0), ns);
+		return true;
 	case RULER_TIMER_COUNT:
 		break;
 	}
@@ -343,6 +354,39 @@ ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	}
 	ruler->health.memory_pressure = pressure;
 	ruler->memory_percent = percent;
+}
+
+/* drained stream slims ready back now_list leases later dead ended */
+static int64_t
+books_difference(const struct reply *reply)
+{
+	int64_t jobs = reply_integer(reply_at(reply, 3), 0) +
+	               reply_integer(reply_at(reply, 4), 0);
+	int64_t places = -reply_integer(reply_at(reply, 11), 0);
+
+	for (size_t i = 5; i <= 10; i++)
+		places += reply_integer(reply_at(reply, i), 0);
+	return jobs - places;
+}
+
+void
+ruler_clock_on_books(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                     const struct reply *reply)
+{
+	bool drained = reply_integer(reply_at(reply, 2), 0) == 1;
+	int64_t difference = drained ? books_difference(reply) : 0;
+
+	(void)index;
+	ruler_clock_done(
+		ruler, RULER_TIMER_BOOKS,
+		now_ms + (drained && difference == 0 ? BOOKS_MS : BOOKS_AGAIN_MS));
+	if (difference != 0 && difference == ruler->books_difference) {
+		ruler->health.drift++;
+		ruler_note(ruler, RULER_ERROR, "the books do not balance: %lld jobs %s",
+		           (long long)(difference > 0 ? difference : -difference),
+		           difference > 0 ? "stand in no list" : "stand in two places");
+	}
+	ruler->books_difference = difference;
 }
 
 void

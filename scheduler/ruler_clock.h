@@ -1,7 +1,7 @@
 /* ruler_clock.h - what a ruling scheduler does every so often.
  *
  *   renew 2 s · reap promote expire 1 s · audit 60 s · events 10 to 200 ms · hold 1 s
- *   workers 5 s · memory 5 s · status 2 s · trim 1 s
+ *   workers 5 s · memory 5 s · status 5 s · trim 1 s · books 10 min
  *
  * A timer whose call is under way waits for the answer: nothing piles up behind a slow
  * Redis. */
@@ -31,6 +31,8 @@ void ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                          const struct reply *reply);
 void ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                          const struct reply *reply);
+void ruler_clock_on_books(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                          const struct reply *reply);
 void ruler_clock_on_note(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                          const struct reply *reply);
 

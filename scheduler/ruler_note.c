@@ -93,6 +93,9 @@ say_gate(struct ruler *ruler, struct ruler_note *note, uint64_t from, uint64_t t
 		say_of(ruler, note, "the prefix is warm, all jobs may start");
 		return;
 	case LANE_BYPASS:
+		if (reason == LANE_REASON_UNSHARED || reason == LANE_REASON_OPAQUE ||
+		    reason == LANE_REASON_BELOW_MINIMUM)
+			note->level = RULER_DEBUG;
 		say_of(ruler, note, "not held: %s",
 		       lane_reason_text((enum lane_reason)reason));
 		return;

@@ -64,6 +64,7 @@ enum ruler_call {
 	RULER_CALL_EXPIRE,
 	RULER_CALL_HOLD,
 	RULER_CALL_INFO,
+	RULER_CALL_BOOKS,
 	RULER_CALL_COUNT,
 };
 
@@ -78,7 +79,8 @@ enum ruler_timer {
 	RULER_TIMER_WORKERS,
 	RULER_TIMER_INFO,
 	RULER_TIMER_STATUS,
-	RULER_TIMER_TRIM, /* a grant of nothing, to store the event cursor */
+	RULER_TIMER_TRIM,  /* a grant of nothing, to store the event cursor */
+	RULER_TIMER_BOOKS, /* does each job stand in exactly one place? */
 	RULER_TIMER_COUNT,
 };
 
@@ -278,6 +280,7 @@ struct ruler {
 	struct buffer text; /* scratch: names */
 	struct buffer status;
 	uint64_t memory_percent;
+	int64_t books_difference; /* as of the last look */
 	struct ruler_health health;
 	uint64_t lane_drift, function_errors, delivery_errors; /* of meta, last seen */
 };

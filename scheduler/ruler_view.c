@@ -155,7 +155,7 @@ put_names(const struct ruler *ruler, struct buffer *out)
 
 void
 ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
-                  struct buffer *out)
+                  bool busy_only, struct buffer *out)
 {
 	struct top top = { .max = MIN(families_max, TOP_MAX) };
 
@@ -163,7 +163,7 @@ ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
 	ruler_view_json_open(out, NULL, '{');
 	put_head(ruler, now_ms, out);
 	ruler_view_json_open(out, "families", '[');
-	for (uint32_t i = 0; i < top.count; i++)
+	for (uint32_t i = 0; i < top.count && (top.items[i].work > 0 || !busy_only); i++)
 		ruler_view_json_family(ruler, top.items[i].place, out);
 	ruler_view_json_close(out, ']');
 	put_names(ruler, out);

@@ -15,9 +15,9 @@
 
 struct ruler_health ruler_view_health(const struct ruler *ruler, uint64_t now_ms);
 
-/* Also takes the counts of ruler_view_health anew. */
+/* Also takes the counts of ruler_view_health anew.  `busy_only`: families with work. */
 void ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
-                       struct buffer *out);
+                       bool busy_only, struct buffer *out);
 
 /* One family as an object; ERR_NOT_FOUND. */
 MUST_USE int ruler_view_family(const struct ruler *ruler, struct id128 family,

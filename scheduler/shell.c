@@ -37,6 +37,7 @@ struct shell {
 	uint64_t last_ms;                /* the latest time the ruler was told */
 	uint64_t stop_by_ms, measure_ms; /* monotonic */
 	enum shell_exit exit;
+	struct log_site sites[64]; /* by the words of a note */
 	struct call_list list;
 	struct span *words;
 	char url_text[REDIS_URL_TEXT_SIZE];
@@ -306,19 +307,32 @@ on_clock(uv_timer_t *timer)
 
 /* ---- start and end --------------------------------------------------------------- */
 
+/* Each kind of sentence has a limit of its own: the words before the first number. */
+static struct log_site *
+site_of(struct shell *shell, const char *text)
+{
+	uint32_t hash = 5381;
+
+	for (size_t i = 0; text[i] && (text[i] < '0' || text[i] > '9'); i++)
+		hash = hash * 33 + (unsigned char)text[i];
+	return &shell->sites[hash % ARRAY_SIZE(shell->sites)];
+}
+
 static void
 on_note(void *data, const struct ruler_note *note)
 {
 	static const enum log_level levels[] = {
+		[RULER_DEBUG] = LOG_LEVEL_DEBUG,
 		[RULER_INFO] = LOG_LEVEL_INFO,
 		[RULER_WARNING] = LOG_LEVEL_WARNING,
 		[RULER_ERROR] = LOG_LEVEL_ERROR,
 	};
-	static struct log_site sites[ARRAY_SIZE(levels)];
+	struct shell *shell = data;
 	struct log_field fields[6] = { { 0 } };
 	size_t count = 1; /* log_write skips the first */
 
-	(void)data;
+	if (!log_wants(levels[note->level]))
+		return;
 	if (note->route.len > 0)
 		fields[count++] = LOG_SPAN("route", note->route);
 	if (note->family.len > 0)
@@ -327,7 +341,8 @@ on_note(void *data, const struct ruler_note *note)
 		fields[count++] = LOG_SPAN("budget", note->budget);
 	if (note->job.len > 0)
 		fields[count++] = LOG_SPAN("job", note->job);
-	log_write(levels[note->level], &sites[note->level], note->text, fields, count);
+	log_write(levels[note->level], site_of(shell, note->text), note->text, fields,
+	          count);
 }
 
 static void
@@ -430,6 +445,7 @@ open_shell(struct shell *shell, const struct config *config)
 	if (err < 0)
 		return err;
 	shell->setup.ruler.say = on_note;
+	shell->setup.ruler.data = shell;
 	if (getrandom(&shell->setup.ruler.seed, sizeof(uint64_t), 0) < 0)
 		shell->setup.ruler.seed = uv_hrtime() ^ (uint64_t)getpid() << 32;
 	shell->ruler = ruler_create(&shell->setup.ruler);

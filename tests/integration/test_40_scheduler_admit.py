@@ -374,7 +374,7 @@ def test_pages_and_the_status_key_say_the_same(scheduler, inbox):
     id = inbox.add(upstream="claude", body=body(), route="triage")
     admitted(inbox, id)
     wait_until(lambda: '"triage"' in (inbox.redis.get(inbox.key("status")) or ""),
-               "the status to be written")
+               "the status to be written", 12)
     stored = json.loads(inbox.redis.get(inbox.key("status")))
     served = scheduler.json("/api/v1/families")
     assert stored["families"][0]["id"] == served["families"][0]["id"]

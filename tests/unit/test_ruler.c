@@ -720,13 +720,13 @@ START_TEST(ruler_counts_slots_of_live_workers_only)
 	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8\n"
 	           "hello 00000000000000ff default 4\nbye 0123456789abcdef']]]]]");
 	rig_pass(&rig, 50);
-	ruler_view_status(rig.ruler, rig.now_ms, 10, &text);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, false, &text);
 	ck_assert_ptr_nonnull(
 		strstr(buffer_text(&text), "\"name\":\"default\",\"slots\":4"));
 	rig_answer(&rig, rig_expect(&rig, "ZRANGE workers"), "[]"); /* it died */
 	rig_pass(&rig, 50);
 	buffer_clear(&text);
-	ruler_view_status(rig.ruler, rig.now_ms, 10, &text);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, false, &text);
 	ck_assert_ptr_nonnull(
 		strstr(buffer_text(&text), "\"name\":\"default\",\"slots\":0"));
 	buffer_fini(&text);
@@ -748,10 +748,26 @@ START_TEST(ruler_finds_workers_and_their_leases_again)
 	rig_answer(&rig, leases, "[s 3|batch|0|* 4 junk]");
 	rig_pass(&rig, 50);
 	ck_assert_int_eq(phase(), RULER_RULING);
-	ruler_view_status(rig.ruler, rig.now_ms, 10, &text);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, false, &text);
 	ck_assert_ptr_nonnull(
 		strstr(buffer_text(&text), "\"name\":\"batch\",\"slots\":12"));
 	buffer_fini(&text);
+}
+END_TEST
+
+START_TEST(ruler_says_so_when_the_books_do_not_balance_twice)
+{
+	rig_rule(&rig);
+	rig_hold(&rig, "count");
+	rig.now_ms += 600000;
+	rig_answer(&rig, rig_expect(&rig, "count"), "[OK 1 1 5 3 4 0 0 1 0 0 0]");
+	ck_assert(!has_said("the books do not balance"));
+	rig.now_ms += 60000;
+	rig_answer(&rig, rig_expect(&rig, "count"), "[OK 1 1 5 3 4 0 0 1 0 0 0]");
+	ck_assert(has_said("the books do not balance: 3 jobs stand in no list"));
+	rig.now_ms += 60000;
+	rig_answer(&rig, rig_expect(&rig, "count"), "[OK 1 1 5 3 4 1 1 1 1 1 1]");
+	ck_assert_uint_eq(ruler_view_health(rig.ruler, rig.now_ms).drift, 1);
 }
 END_TEST
 
@@ -866,6 +882,7 @@ main(void)
 		ruler_elects_one_writer_when_a_worker_is_there,
 		ruler_counts_slots_of_live_workers_only,
 		ruler_finds_workers_and_their_leases_again,
+		ruler_says_so_when_the_books_do_not_balance_twice,
 		ruler_leaves_records_alone_that_it_cannot_read,
 		ruler_survives_answers_of_any_shape,
 		ruler_says_the_same_for_the_same_answers,
