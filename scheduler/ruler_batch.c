@@ -408,6 +408,11 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct ruler_batch_famil
 void
 ruler_batch_tell(struct ruler *ruler, uint64_t now_ms)
 {
-	for (uint32_t i = 0; i < ruler->admit.families_count; i++)
-		tell_family(ruler, now_ms, &ruler->admit.families[i]);
+	ruler->told++;
+	for (uint32_t i = 0; i < ruler->admit.families_count; i++) {
+		const struct ruler_batch_family *it = &ruler->admit.families[i];
+
+		ruler->known.families[it->family].told = ruler->told;
+		tell_family(ruler, now_ms, it);
+	}
 }

@@ -9,6 +9,7 @@
 #include "scheduler/ruler_undecided.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
+#define CLOCK_NOISE_MS  2    /* between our measure of Redis's clock and its own */
 #define ANSWERS_RESERVE 1600 /* room for the outcomes of all calls under way */
 
 void
@@ -222,6 +223,28 @@ count_dead(struct ruler *ruler, const struct protocol_event *line)
 	               (int)MIN(line->word.len, 100), line->word.data);
 }
 
+/* A family ran empty, but jobs were admitted to it since then: the line is read later
+ * than the core heard of them, and would take a credit back that somebody needs. */
+static bool
+is_refilled(const struct ruler *ruler, const struct protocol_event *line, uint64_t at_ms)
+{
+	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, line->family);
+
+	return line->kind == PROTOCOL_EVENT_EMPTY && place != RULER_SHELF_NONE &&
+	       at_ms <= ruler->known.families[place].seen_ms + CLOCK_NOISE_MS;
+}
+
+static void
+tell_family(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	const struct event event = {
+		.kind = line->kind == PROTOCOL_EVENT_EMPTY ? EVENT_EMPTY : EVENT_WORK,
+		.family.id = line->family,
+	};
+
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
 static struct event
 back_event(const struct protocol_event *line)
 {
@@ -265,10 +288,9 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		return;
 	case PROTOCOL_EVENT_EMPTY:
 	case PROTOCOL_EVENT_WORK:
-		event.kind =
-			line->kind == PROTOCOL_EVENT_EMPTY ? EVENT_EMPTY : EVENT_WORK;
-		event.family.id = line->family;
-		break;
+		if (!is_refilled(ruler, line, at_ms))
+			tell_family(ruler, now_ms, line);
+		return;
 	case PROTOCOL_EVENT_EXPIRED:
 		event = (struct event){ .kind = EVENT_EXPIRED,
 			                .expired = { lane, line->generation } };

@@ -1,5 +1,6 @@
 #include "scheduler/ruler_grant.h"
 
+#include "common/codec/protocol_record.h"
 #include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
@@ -179,6 +180,7 @@ write_grant(struct ruler *ruler, const struct picked *picked, struct call_list *
 	call->busy = true;
 	call->lanes_count = picked->lanes_count;
 	call->budgets_count = picked->budgets_count;
+	call->told = ruler->told;
 	ruler_copy(call->cursor, RULER_CURSOR_SIZE, span_from(cursor_to_store(ruler)));
 	protocol_call_grant(
 		out, ruler_tag(ruler, RULER_CALL_GRANT, (uint32_t)(call - ruler->grants)),
@@ -218,6 +220,7 @@ write_glance(struct ruler *ruler, struct call_list *out)
 	memcpy(ruler->glanced, ruler->glances,
 	       ruler->glances_count * sizeof(*ruler->glances));
 	ruler->glanced_count = ruler->glances_count;
+	ruler->glanced_told = ruler->told;
 	ruler->glances_count = 0;
 	ruler->glancing = true;
 }
@@ -266,9 +269,23 @@ ruler_grant_trim(struct ruler *ruler, struct call_list *out)
 
 /* ---- outcomes -------------------------------------------------------------------- */
 
+/* The id time of jobs that the core was told of after a call went out: an answer that
+ * finds no work is older than they are.  0: there are none. */
+static uint64_t
+younger_work(const struct ruler *ruler, struct id128 id, uint64_t told)
+{
+	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, id);
+	const struct ruler_family *family;
+
+	if (place == RULER_SHELF_NONE)
+		return 0;
+	family = &ruler->known.families[place];
+	return family->told > told ? family->seen_ms : 0;
+}
+
 static void
 tell_lane(struct ruler *ruler, uint64_t now_ms, const struct ruler_granted_lane *lane,
-          const struct reply *reply, uint32_t i)
+          uint64_t told, const struct reply *reply, uint32_t i)
 {
 	struct event event = { .kind = EVENT_GRANTED };
 	struct protocol_granted granted;
@@ -283,6 +300,13 @@ tell_lane(struct ruler *ruler, uint64_t now_ms, const struct ruler_granted_lane 
 		event.granted.in_use = granted.in_use;
 		event.granted.bits = granted.bits;
 		event.granted.head_ms = granted.head_ms;
+		if ((granted.bits & ~(uint32_t)PROTOCOL_LIST_NOW) == 0 ||
+		    granted.head_ms == 0) {
+			event.granted.head_ms =
+				younger_work(ruler, lane->lane.node, told);
+			if (event.granted.head_ms > 0)
+				event.granted.bits |= PROTOCOL_READY_NORMAL;
+		}
 	}
 	ruler_core_tell(ruler, now_ms, &event);
 }
@@ -298,7 +322,7 @@ ruler_grant_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	call->busy = false;
 	ruler_copy(ruler->events_stored, RULER_CURSOR_SIZE, span_from(call->cursor));
 	for (uint32_t i = 0; i < call->lanes_count; i++)
-		tell_lane(ruler, now_ms, &call->lanes[i], reply, i);
+		tell_lane(ruler, now_ms, &call->lanes[i], call->told, reply, i);
 	for (uint32_t i = 0; i < call->budgets_count; i++) {
 		const struct event event = {
 			.kind = EVENT_PACED,
@@ -329,6 +353,12 @@ ruler_grant_on_glance(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 			event.glanced.backlog = (uint32_t)MIN(glance.backlog, UINT32_MAX);
 			event.glanced.in_use = glance.in_use;
 			event.glanced.head_ms = glance.head_ms;
+		}
+		if (event.glanced.backlog == 0 &&
+		    younger_work(ruler, ruler->glanced[i], ruler->glanced_told) > 0) {
+			event.glanced.backlog = 1;
+			event.glanced.head_ms = younger_work(ruler, ruler->glanced[i],
+			                                     ruler->glanced_told);
 		}
 		ruler_core_tell(ruler, now_ms, &event);
 	}

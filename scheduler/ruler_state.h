@@ -210,6 +210,7 @@ struct ruler_grant_call { /* one grant under way */
 	uint32_t lanes_count, budgets_count;
 	struct ruler_granted_lane lanes[RULER_GRANT_LANES];
 	struct id128 budgets[RULER_GRANT_BUDGETS];
+	uint64_t told; /* ruler->told when it was sent */
 	char cursor[RULER_CURSOR_SIZE];
 };
 
@@ -254,6 +255,8 @@ struct ruler {
 	bool glancing;
 	struct id128 glanced[RULER_GLANCES_MAX];
 	uint32_t glanced_count;
+	uint64_t glanced_told; /* `told` when the glance was sent */
+	uint64_t told;         /* batches of which the core was told */
 	struct ruler_grant_call grants[RULER_GRANTS_MAX];
 
 	struct ruler_known known;

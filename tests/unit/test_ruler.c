@@ -711,6 +711,47 @@ START_TEST(ruler_elects_one_writer_when_a_worker_is_there)
 }
 END_TEST
 
+/* Two jobs and a worker: answers grants until the lane is being written, and that one. */
+static uint32_t
+elect_writer(char family[33])
+{
+	struct rig_call *grant;
+	uint32_t at;
+
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
+	rig_hold(&rig, "grant");
+	send_large("6-0", 'a');
+	send_large("7-0", 'a');
+	do {
+		grant = rig_expect(&rig, "grant");
+		at = find_writing(grant);
+		if (at > 0)
+			(void)snprintf(family, 33, "%s", rig_word(grant, at + 1));
+		ck_assert(rig_answer_idly(&rig, grant));
+	} while (at == 0);
+	return at;
+}
+
+START_TEST(ruler_lets_no_old_line_take_a_new_credit_back)
+{
+	char family[33], events[200];
+
+	rig_rule(&rig);
+	(void)elect_writer(family);
+	(void)snprintf(events, sizeof(events), "[[w:events [[%llu-0 [e 'empty %s']]]]]",
+	               (unsigned long long)rig.now_ms - 10000, family);
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"), events);
+	rig_pass(&rig, 500);
+	ck_assert_ptr_null(rig_find(&rig, "grant"));
+
+	(void)snprintf(events, sizeof(events), "[[w:events [[%llu-0 [e 'empty %s']]]]]",
+	               (unsigned long long)rig.now_ms, family);
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"), events);
+	ck_assert_ptr_nonnull(rig_expect(&rig, "grant")); /* this one is news */
+}
+END_TEST
+
 START_TEST(ruler_counts_slots_of_live_workers_only)
 {
 	struct buffer text = BUFFER_INIT(1 << 20);
@@ -880,6 +921,7 @@ main(void)
 		ruler_stores_the_event_cursor_with_what_it_decided,
 		ruler_reads_events_often_while_something_is_due,
 		ruler_elects_one_writer_when_a_worker_is_there,
+		ruler_lets_no_old_line_take_a_new_credit_back,
 		ruler_counts_slots_of_live_workers_only,
 		ruler_finds_workers_and_their_leases_again,
 		ruler_says_so_when_the_books_do_not_balance_twice,
