@@ -5,7 +5,6 @@
 #include "common/io/config_value.h"
 #include "common/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <yaml.h>
@@ -207,50 +206,6 @@ parse_value(struct parse *parse, yaml_node_t *node, const struct config_key *key
 	return err < 0 ? fail(parse, node, err, reason) : 0;
 }
 
-/* The next free child of a group, with its defaults; NULL when the group is full. */
-static void *
-add_child(const struct config_group *group, void *base)
-{
-	size_t *count = (size_t *)(void *)((char *)base + group->count_offset);
-	char *child;
-
-	if (*count == group->count_max)
-		return NULL;
-	child = (char *)base + group->offset + *count * group->size;
-	memset(child, 0, group->size);
-	config_table_initialise(group->child, child);
-	(*count)++;
-	return child;
-}
-
-/* A map's children begin with their name. */
-static void *
-find_child(const struct config_group *group, void *base, struct span name)
-{
-	size_t count = *(size_t *)(void *)((char *)base + group->count_offset);
-
-	for (size_t i = 0; i < count; i++) {
-		char *child = (char *)base + group->offset + i * group->size;
-
-		if (span_equals(name, span_from(child)))
-			return child;
-	}
-	return NULL;
-}
-
-static void *
-child_named(const struct config_group *group, void *base, struct span name)
-{
-	char *child = find_child(group, base, name);
-
-	if (child)
-		return child;
-	child = add_child(group, base);
-	if (child)
-		memcpy(child, name.data, name.len);
-	return child;
-}
-
 static int
 parse_map(struct parse *parse, yaml_node_t *node, const struct config_group *group,
           void *base)
@@ -272,7 +227,7 @@ parse_map(struct parse *parse, yaml_node_t *node, const struct config_group *gro
 		if (!text_is_name(name))
 			return fail(parse, node_at(parse, pair->key), ERR_MALFORMED,
 			            "must be a name: 1 to 128 of A-Z a-z 0-9 . _ -");
-		child = child_named(group, base, name);
+		child = config_table_child(group, base, name);
 		if (!child)
 			return fail(parse, node_at(parse, pair->key), ERR_LIMIT,
 			            "is one too many");
@@ -300,7 +255,7 @@ parse_sections(struct parse *parse, yaml_node_t *node, const struct config_group
 	for (yaml_node_item_t *item = node->data.sequence.items.start;
 	     item < node->data.sequence.items.top; item++) {
 		len = enter(parse, (struct span){ 0 }, ++index);
-		child = add_child(group, base);
+		child = config_table_add_child(group, base);
 		if (!child)
 			return fail(parse, node_at(parse, *item), ERR_LIMIT,
 			            "is one too many");
@@ -436,75 +391,4 @@ config_parse(struct config *config, struct span text, const char *name,
 		*config = *draft;
 	free(draft);
 	return err;
-}
-
-int
-config_load(struct config *config, const char *path, struct config_error *reterr)
-{
-	struct buffer text = BUFFER_INIT(CONFIG_FILE_SIZE_MAX + 1);
-	FILE *file = fopen(path, "re");
-	char *to = file ? buffer_reserve(&text, CONFIG_FILE_SIZE_MAX + 1) : NULL;
-	int err = ERR_IO;
-
-	*reterr = (struct config_error){ 0 };
-	if (to) {
-		buffer_commit(&text, fread(to, 1, CONFIG_FILE_SIZE_MAX + 1, file));
-		err = ferror(file) ? ERR_IO : 0;
-	}
-	if (err < 0)
-		(void)snprintf(reterr->message, sizeof reterr->message, "%s: %s", path,
-		               strerror(errno));
-	else
-		err = config_parse(config, buffer_span(&text), path, reterr);
-	if (file)
-		(void)fclose(file);
-	buffer_fini(&text);
-	return err;
-}
-
-static int
-fail_set(struct config_error *reterr, int error, const char *path, const char *reason)
-{
-	*reterr = (struct config_error){ 0 };
-	(void)snprintf(reterr->message, sizeof reterr->message, "%s %s", path, reason);
-	return error;
-}
-
-int
-config_set(struct config *config, const char *path, struct span value,
-           struct config_error *reterr)
-{
-	const char *dot = strchr(path, '.'), *last = strrchr(path, '.');
-	enum config_section section = CONFIG_SECTION_ROOT;
-	const struct config_group *group = NULL;
-	char reason[CONFIG_VALUE_REASON_SIZE];
-	const struct config_key *key;
-	void *base = config;
-	int err;
-
-	if (dot) {
-		group = config_table_group(CONFIG_SECTION_ROOT,
-		                           (struct span){ path, (size_t)(dot - path) });
-		if (!group || group->shape == CONFIG_SHAPE_LIST)
-			return fail_set(reterr, ERR_UNKNOWN_KEY, path,
-			                "is not a known key");
-		section = group->child;
-		base = (char *)config + group->offset;
-	}
-	if (group && group->shape == CONFIG_SHAPE_MAP) {
-		struct span name = { dot + 1, last > dot ? (size_t)(last - dot - 1) : 0 };
-
-		if (!text_is_name(name))
-			return fail_set(
-				reterr, ERR_MALFORMED, path,
-				"needs a name and a key, as in upstreams.main.url");
-		base = child_named(group, config, name);
-		if (!base)
-			return fail_set(reterr, ERR_LIMIT, path, "is one too many");
-	}
-	key = config_table_key(section, span_from(dot ? last + 1 : path));
-	if (!key)
-		return fail_set(reterr, ERR_UNKNOWN_KEY, path, "is not a known key");
-	err = config_value_set(key, base, value, reason);
-	return err < 0 ? fail_set(reterr, err, path, reason) : 0;
 }

@@ -318,3 +318,46 @@ config_table_initialise(enum config_section section, void *base)
 		if (config_table_keys[i].section == section)
 			config_value_initialise(&config_table_keys[i], base);
 }
+
+void *
+config_table_add_child(const struct config_group *group, void *base)
+{
+	size_t *count = (size_t *)(void *)((char *)base + group->count_offset);
+	char *child;
+
+	if (*count == group->count_max)
+		return NULL;
+	child = (char *)base + group->offset + *count * group->size;
+	memset(child, 0, group->size);
+	config_table_initialise(group->child, child);
+	(*count)++;
+	return child;
+}
+
+/* A map's children begin with their name. */
+static void *
+find_child(const struct config_group *group, void *base, struct span name)
+{
+	size_t count = *(size_t *)(void *)((char *)base + group->count_offset);
+
+	for (size_t i = 0; i < count; i++) {
+		char *child = (char *)base + group->offset + i * group->size;
+
+		if (span_equals(name, span_from(child)))
+			return child;
+	}
+	return NULL;
+}
+
+void *
+config_table_child(const struct config_group *group, void *base, struct span name)
+{
+	char *child = find_child(group, base, name);
+
+	if (child)
+		return child;
+	child = config_table_add_child(group, base);
+	if (child)
+		memcpy(child, name.data, name.len);
+	return child;
+}

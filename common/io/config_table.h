@@ -83,4 +83,11 @@ const char *config_table_nearest(enum config_section section, struct span name);
 /* Sets all defaults of one section's struct. */
 void config_table_initialise(enum config_section section, void *base);
 
+/* The next free child of a group in the struct of its parent, with its defaults; NULL
+ * when there is no room. */
+void *config_table_add_child(const struct config_group *group, void *base);
+
+/* The child of that name in a map, added if it is new; NULL when there is no room. */
+void *config_table_child(const struct config_group *group, void *base, struct span name);
+
 #endif
