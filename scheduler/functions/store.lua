@@ -101,7 +101,7 @@ local function lane_check(lane)
 	if level or lane.rec ~= lane.was or lane.score or lane.blocked or lane.unblocked or
 		lane.due or
 		(family and family.bits ~= family.bits_was) then
-		place(lane, family)
+		place(lane, lane_join(lane)) -- who only looked at it has not joined it
 	end
 end
 
