@@ -106,58 +106,6 @@ hear_zadd(struct oracle *oracle, const struct span *argv, size_t argc)
 }
 
 static void
-on_inside(void *context, const struct span *argv, size_t argc, const struct reply *reply,
-          bool inside)
-{
-	struct oracle *oracle = context;
-	struct span rest;
-
-	if (!inside || reply->kind == REPLY_ERROR)
-		return;
-	oracle->writes += redis_model_writes(argv[0]);
-	if (span_equals(argv[0], SPAN("HSET")))
-		hear_hset(oracle, argv, argc);
-	else if (span_equals(argv[0], SPAN("HDEL")))
-		hear_hdel(oracle, argv, argc);
-	else if (span_equals(argv[0], SPAN("DEL")) ||
-	         span_equals(argv[0], SPAN("UNLINK")))
-		hear_del(oracle, argv, argc);
-	else if (span_equals(argv[0], SPAN("ZADD")))
-		hear_zadd(oracle, argv, argc);
-	else if (span_equals(argv[0], SPAN("SET")) &&
-	         strip(argv[1], "warmq:result:", &rest))
-		oracle_job_result(oracle, rest);
-	else if (span_equals(argv[0], SPAN("RPUSH")) &&
-	         strip(argv[1], "warmq:reply:", &rest)) {
-		for (size_t i = 2; i < argc; i++)
-			hear_pushed(oracle, argv[i]);
-	}
-}
-
-static void
-on_before(void *context, const struct span *argv, size_t argc)
-{
-	struct oracle *oracle = context;
-	struct span name;
-
-	oracle->calls++;
-	oracle->argv = argv;
-	oracle->argc = argc;
-	oracle->function[0] = '\0';
-	oracle->writes = 0;
-	oracle->started_count = 0;
-	oracle->settled_count = 0;
-	oracle->ended_count = 0;
-	oracle->freed_count = 0;
-	if (!span_equals(argv[0], SPAN("FCALL")) || argc < 5 ||
-	    !strip(argv[1], "warmq_", &name))
-		return;
-	(void)snprintf(oracle->function, sizeof oracle->function, "%.*s", (int)name.len,
-	               name.data);
-	oracle_session_before(oracle);
-}
-
-static void
 print_reply(const struct reply *reply, struct buffer *out)
 {
 	switch (reply->kind) {
@@ -205,6 +153,79 @@ print_call(struct oracle *oracle, const struct span *argv, size_t argc,
 	print_reply(reply, &text);
 	trace_detail(oracle->trace, buffer_span(&text));
 	buffer_fini(&text);
+}
+
+/* The same for one write inside of it. */
+static void
+print_write(struct oracle *oracle, const struct span *argv, size_t argc)
+{
+	struct buffer text = BUFFER_INIT(1 << 20);
+
+	if (!oracle->trace->out)
+		return;
+	buffer_append_text(&text, "   ");
+	for (size_t i = 0; i < argc; i++) {
+		buffer_append_byte(&text, ' ');
+		buffer_append_escaped(
+			&text, (struct span){ argv[i].data, MIN(argv[i].len, 200) });
+	}
+	trace_detail(oracle->trace, buffer_span(&text));
+	buffer_fini(&text);
+}
+
+static void
+on_inside(void *context, const struct span *argv, size_t argc, const struct reply *reply,
+          bool inside)
+{
+	struct oracle *oracle = context;
+	struct span rest;
+
+	if (!inside || reply->kind == REPLY_ERROR)
+		return;
+	if (redis_model_writes(argv[0])) {
+		oracle->writes++;
+		print_write(oracle, argv, argc);
+	}
+	if (span_equals(argv[0], SPAN("HSET")))
+		hear_hset(oracle, argv, argc);
+	else if (span_equals(argv[0], SPAN("HDEL")))
+		hear_hdel(oracle, argv, argc);
+	else if (span_equals(argv[0], SPAN("DEL")) ||
+	         span_equals(argv[0], SPAN("UNLINK")))
+		hear_del(oracle, argv, argc);
+	else if (span_equals(argv[0], SPAN("ZADD")))
+		hear_zadd(oracle, argv, argc);
+	else if (span_equals(argv[0], SPAN("SET")) &&
+	         strip(argv[1], "warmq:result:", &rest))
+		oracle_job_result(oracle, rest);
+	else if (span_equals(argv[0], SPAN("RPUSH")) &&
+	         strip(argv[1], "warmq:reply:", &rest)) {
+		for (size_t i = 2; i < argc; i++)
+			hear_pushed(oracle, argv[i]);
+	}
+}
+
+static void
+on_before(void *context, const struct span *argv, size_t argc)
+{
+	struct oracle *oracle = context;
+	struct span name;
+
+	oracle->calls++;
+	oracle->argv = argv;
+	oracle->argc = argc;
+	oracle->function[0] = '\0';
+	oracle->writes = 0;
+	oracle->started_count = 0;
+	oracle->settled_count = 0;
+	oracle->ended_count = 0;
+	oracle->freed_count = 0;
+	if (!span_equals(argv[0], SPAN("FCALL")) || argc < 5 ||
+	    !strip(argv[1], "warmq_", &name))
+		return;
+	(void)snprintf(oracle->function, sizeof oracle->function, "%.*s", (int)name.len,
+	               name.data);
+	oracle_session_before(oracle);
 }
 
 static void

@@ -87,16 +87,18 @@ oracle_budget_judge(struct oracle *oracle, const struct oracle_lease *lease)
 {
 	const struct oracle_budget *budget = &oracle->budgets[lease->budget];
 
-	if (budget->pace_before > 0 && budget->in_flight >= budget->pace_before)
+	if (budget->pace_before > 0 && budget->in_flight > budget->pace_before)
 		oracle_fail(oracle, "pace",
-		            "budget %s starts at %u in flight, pace %" PRIu64,
-		            budget->name, budget->in_flight, budget->pace_before);
+		            "budget %s starts: %u in flight, pace %" PRIu64, budget->name,
+		            budget->in_flight, budget->pace_before);
 	if (lease->at_ms < budget->parked_until_ms && !oracle->rolled_back &&
 	    !oracle->clock_stepped)
 		oracle_fail(oracle, "I10",
 		            "budget %s starts %" PRIu64 " ms before its time",
 		            budget->name, budget->parked_until_ms - lease->at_ms);
 	judge_buckets(oracle, lease);
+	oracle_budget_move(oracle, lease->budget, -1, -(int64_t)lease->input,
+	                   -(int64_t)lease->output);
 }
 
 /* A deferral that parks: the account rests at least so long. */

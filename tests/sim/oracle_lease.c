@@ -194,18 +194,6 @@ count_in(struct oracle *oracle, const struct oracle_lease *lease)
 		oracle->families[lease->family].leases++;
 }
 
-/* I3: by the window as it stood before this call. */
-static void
-judge_window(struct oracle *oracle, const struct oracle_lease *lease)
-{
-	const struct oracle_lane *lane = &oracle->lanes[lease->lane];
-	uint32_t window = lane->before.window;
-
-	if (lane->in_use >= window)
-		oracle_fail(oracle, "I3", "lane %s starts at %u in use, window %u",
-		            lane->id, lane->in_use, window);
-}
-
 static bool
 is_settled(const struct oracle *oracle, uint32_t job)
 {
@@ -244,12 +232,7 @@ oracle_lease_set(struct oracle *oracle, struct span nonce, struct span slot,
 	fill_lease(oracle, &oracle->leases[index], nonce,
 	           (uint32_t)oracle_book_number(slot), &parsed);
 	take_job(oracle, index);
-	judge_window(oracle, &oracle->leases[index]);
-	oracle_budget_judge(oracle, &oracle->leases[index]);
 	count_in(oracle, &oracle->leases[index]);
-	oracle_budget_move(oracle, oracle->leases[index].budget, -1,
-	                   -(int64_t)oracle->leases[index].input,
-	                   -(int64_t)oracle->leases[index].output);
 	oracle->starts++;
 	if (oracle->started_count < ARRAY_SIZE(oracle->started))
 		oracle->started[oracle->started_count++] = index;
@@ -269,6 +252,7 @@ oracle_lease_restore(struct oracle *oracle, struct span nonce, uint32_t slot,
 	}
 	index = oracle_book_lease_make(oracle);
 	fill_lease(oracle, &oracle->leases[index], nonce, slot, &parsed);
-	take_job(oracle, index);
+	if (oracle->leases[index].job != ORACLE_NONE)
+		oracle->jobs[oracle->leases[index].job].lease = index;
 	count_in(oracle, &oracle->leases[index]);
 }

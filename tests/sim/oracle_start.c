@@ -146,6 +146,18 @@ judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 	}
 }
 
+/* I3: by the window as it stood before this call.  Within it, what is settled makes
+ * room before anything starts, in whatever order it is written. */
+static void
+judge_window(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	const struct oracle_lane *lane = &oracle->lanes[lease->lane];
+
+	if (lane->in_use > lane->before.window)
+		oracle_fail(oracle, "I3", "lane %s starts: %u in use, window %u",
+		            lane->id, lane->in_use, lane->before.window);
+}
+
 void
 oracle_start_judge(struct oracle *oracle)
 {
@@ -154,6 +166,8 @@ oracle_start_judge(struct oracle *oracle)
 
 		if (!lease->used)
 			continue;
+		judge_window(oracle, lease);
+		oracle_budget_judge(oracle, lease);
 		if (lease->role == PROTOCOL_LEAD || lease->role == PROTOCOL_CANARY)
 			take_credit(oracle, lease);
 		if (lease->role == PROTOCOL_PLAIN && !lease->unheld)
