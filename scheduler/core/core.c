@@ -140,6 +140,8 @@ on_start(struct core *core, const struct event *event)
 	family = &core->families[index];
 	grant_take_proof(core, family_leaf(family), start->g);
 	credit_take_start(core, index, start);
+	if (start->role == LANE_HOLD_LIMIT && family->state == FAMILY_READY && core->hold)
+		grant_repair(core, index);
 	if (start->role == LANE_NOW)
 		family_count(core, index, family->waiting, family->running + 1);
 	else if (start->role != LANE_TICKET)

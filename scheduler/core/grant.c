@@ -386,6 +386,21 @@ grant_take_proof(struct core *core, uint32_t index, uint64_t g)
 }
 
 void
+grant_repair(struct core *core, uint32_t index)
+{
+	const struct family *family = &core->families[index];
+
+	for (uint32_t i = 0; i < family->lanes_count; i++) {
+		struct lane *lane = &core->lanes[family->lanes[i]];
+
+		if (lane->flight)
+			continue; /* it may be just that */
+		lane->granted.gate = LANE_GATE_COUNT;
+		lane_touch(core, family->lanes[i]);
+	}
+}
+
+void
 grant_unheld(struct core *core, const struct event_admitted *admitted, uint64_t g)
 {
 	const struct lineage *chain = &admitted->chain;

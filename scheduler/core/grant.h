@@ -24,6 +24,9 @@ void grant_take(struct core *core, const struct event_granted *granted);
 /* An event of generation g was seen: a grant whose answer is missing was done. */
 void grant_take_proof(struct core *core, uint32_t lane, uint64_t g);
 
+/* Redis holds a family that should start: say again what its lanes are. */
+void grant_repair(struct core *core, uint32_t family);
+
 /* Lets a family run that the core has no room for. */
 void grant_unheld(struct core *core, const struct event_admitted *admitted, uint64_t g);
 

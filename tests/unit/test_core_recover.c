@@ -1,0 +1,230 @@
+/* A new scheduler finds what Redis holds and goes on as if nothing had happened. */
+#include "scheduler/core/recover.h"
+
+#include "scheduler/core/state.h"
+#include "tests/lib/core_rig.h"
+#include "tests/lib/suite.h"
+
+#define LONG 3600000
+
+static struct core_rig *
+fresh(uint32_t slots)
+{
+	struct core_config config = core_rig_config();
+
+	return core_rig_create(&config, slots);
+}
+
+static struct lane *
+lane_named(struct core_rig *rig, const char *name)
+{
+	struct lane_id id = { core_rig_node(rig, name)->id, 0 };
+
+	return &rig->core->lanes[lane_find(rig->core, id)];
+}
+
+/* The scheduler dies `at_ms` into a burst of two families over one system prompt. */
+static void
+die_at(uint64_t at_ms, bool deaf)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S/A", 20);
+	(void)core_rig_admit(rig, "S/B", 20);
+	rig->knobs.deaf = deaf ? 100 : 0;
+	core_rig_run(rig, at_ms);
+	rig->knobs.deaf = 0;
+	core_rig_restart(rig);
+	core_audit(rig->core);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_audit(rig->core);
+	ck_assert_msg(core_rig_node(rig, "S")->writes == 1, "%llu ms: S written %u times",
+	              (unsigned long long)at_ms, core_rig_node(rig, "S")->writes);
+	ck_assert_msg(core_rig_node(rig, "A")->writes == 1, "%llu ms: A written %u times",
+	              (unsigned long long)at_ms, core_rig_node(rig, "A")->writes);
+	ck_assert_uint_eq(core_rig_node(rig, "B")->writes, 1);
+	ck_assert_uint_eq(rig->too_many, 0);
+	ck_assert_uint_eq(rig->hold_limits, 0);
+	core_rig_free(rig);
+}
+
+START_TEST(recover_at_any_moment_of_a_burst_writes_nothing_twice)
+{
+	for (uint64_t at_ms = 0; at_ms <= 12000; at_ms += 50)
+		die_at(at_ms, false);
+}
+END_TEST
+
+START_TEST(recover_after_lost_answers_writes_nothing_twice)
+{
+	for (uint64_t at_ms = 0; at_ms <= 12000; at_ms += 250)
+		die_at(at_ms + 7, true);
+}
+END_TEST
+
+START_TEST(recover_keeps_what_is_warm)
+{
+	struct core_rig *rig = fresh(20);
+	uint64_t until_ms;
+
+	(void)core_rig_admit(rig, "S", 20);
+	ck_assert(core_rig_drain(rig, LONG));
+	until_ms = core_rig_node(rig, "S")->until_ms;
+	core_rig_restart(rig);
+	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_OPEN);
+	ck_assert_uint_eq(lane_named(rig, "S")->until_ms, until_ms);
+	ck_assert_uint_eq(lane_named(rig, "S")->p, 10000);
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 1);
+	ck_assert_uint_eq(rig->starts_count, 20);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_does_not_believe_an_until_that_has_passed)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S", 20);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_run(rig, 1);
+	rig->now_ms += rig->knobs.ttl_ms; /* nobody ruled meanwhile */
+	core_rig_restart(rig);
+	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_CLOSED);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_keeps_learned_reasons_and_makes_the_others_anew)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "U?", 1);
+	rig->knobs.cache_off = true;
+	(void)core_rig_admit(rig, "C", 5);
+	ck_assert(core_rig_drain(rig, LONG));
+	rig->knobs.cache_off = false;
+	rig->knobs.never_read = true;
+	(void)core_rig_admit(rig, "L", 20);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_restart(rig);
+	ck_assert_int_eq(lane_named(rig, "U")->reason, LANE_REASON_UNSHARED);
+	ck_assert_int_eq(lane_named(rig, "C")->reason, LANE_REASON_UNCACHEABLE);
+	ck_assert_int_eq(lane_named(rig, "L")->gate, LANE_LEAKY);
+	ck_assert_uint_eq(rig->families[2].marks, 0);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_says_nothing_that_redis_knows_already)
+{
+	struct core_rig *rig = fresh(2);
+	uint32_t grants;
+
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S/A", 20);
+	(void)core_rig_admit(rig, "S/B", 20);
+	(void)core_rig_admit(rig, "X?", 20);
+	core_rig_run(rig, 100);
+	grants = rig->grants;
+	core_rig_restart(rig);
+	core_rig_run(rig, 1);
+	ck_assert_uint_eq(rig->grants, grants);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_keeps_the_order_of_activation)
+{
+	struct core_rig *rig = fresh(1);
+	uint32_t a, b;
+
+	(void)core_rig_admit(rig, "A?", 20);
+	(void)core_rig_admit(rig, "B?", 20);
+	core_rig_run(rig, 3000);
+	a = core_rig_node(rig, "A")->rank;
+	b = core_rig_node(rig, "B")->rank;
+	ck_assert_uint_lt(a, b);
+	core_rig_restart(rig);
+	(void)core_rig_admit(rig, "C?", 20);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(core_rig_node(rig, "A")->rank, a);
+	ck_assert_uint_eq(core_rig_node(rig, "B")->rank, b);
+	ck_assert_uint_gt(core_rig_node(rig, "C")->rank, b);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_keeps_the_pace_and_the_park)
+{
+	struct core_rig *rig = fresh(200);
+
+	(void)core_rig_admit(rig, "S", 300);
+	ck_assert(core_rig_drain(rig, LONG));
+	ck_assert_uint_eq(rig->pace, 256);
+	rig->parked_ms = rig->now_ms + 60000;
+	core_rig_restart(rig);
+	ck_assert_uint_eq(rig->core->pacers[0].pace, 256);
+	ck_assert(pacer_is_parked(rig->core, &rig->core->pacers[0]));
+	ck_assert_uint_eq(rig->parked_ms, rig->now_ms + 60000);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_an_orphaned_writing_is_written_again)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 1000);
+	rig->knobs.mute = true;
+	core_rig_kill(rig); /* nobody is told, and the credit is gone with it */
+	rig->knobs.mute = false;
+	core_rig_node(rig, "S")->credits = 0;
+	core_rig_restart(rig);
+	core_rig_run(rig, 10);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_while_nobody_is_held_and_hold_again)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S", 5);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_hold(rig, false);
+	core_rig_restart(rig);
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 1);
+	ck_assert_uint_eq(rig->starts_count, 20);
+	core_rig_hold(rig, true);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_end_twice_dies)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_RECOVERED_END };
+
+	core_rig_feed(rig, &event);
+}
+END_TEST
+
+SUITE_MAIN_WITH_DEATHS("core_recover",
+                       SUITE_LIST(recover_at_any_moment_of_a_burst_writes_nothing_twice,
+                                  recover_after_lost_answers_writes_nothing_twice,
+                                  recover_keeps_what_is_warm,
+                                  recover_does_not_believe_an_until_that_has_passed,
+                                  recover_keeps_learned_reasons_and_makes_the_others_anew,
+                                  recover_says_nothing_that_redis_knows_already,
+                                  recover_keeps_the_order_of_activation,
+                                  recover_keeps_the_pace_and_the_park,
+                                  recover_an_orphaned_writing_is_written_again,
+                                  recover_while_nobody_is_held_and_hold_again),
+                       SUITE_LIST(recover_end_twice_dies))
