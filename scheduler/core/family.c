@@ -345,7 +345,8 @@ family_expire(struct core *core, uint32_t index)
 
 /* Whether it goes before all others, now that its oldest job and what runs are known for
  * certain.  Old jobs alone are no reason: a family that is being served only has many.
- * Who has been first for as long as max_wait lets the next one, or nobody would ever be. */
+ * Who has been first for as long as max_wait lets the next one, or nobody would ever be.
+ */
 static bool
 is_overdue(const struct core *core, const struct family *family)
 {

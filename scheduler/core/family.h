@@ -50,11 +50,11 @@ struct family {
 	uint64_t hold_max_ms;
 	uint32_t input_tokens, output_tokens; /* estimates of one job */
 
-	uint32_t rank;      /* active: order of activation */
-	bool overdue;       /* active: waits too long, goes first */
-	bool ahead;         /* active: warmed ahead of its jobs' turn */
+	uint32_t rank;       /* active: order of activation */
+	bool overdue;        /* active: waits too long, goes first */
+	bool ahead;          /* active: warmed ahead of its jobs' turn */
 	uint64_t overdue_ms; /* since when */
-	uint64_t linger_ms; /* drained: idle from then on; 0 = not drained */
+	uint64_t linger_ms;  /* drained: idle from then on; 0 = not drained */
 	uint64_t linger_for_ms;
 
 	struct credit credit;

@@ -422,7 +422,7 @@ START_TEST(ruler_takes_a_page_of_jobs_that_wait_in_no_list)
 
 	memset(list, 0, sizeof(list));
 	for (int i = 0; i < 1500; i++)
-		strcat(list + i * 12, i == 0 ? "{\"body\":{}} " : ",{\"body\":{}}");
+		memcpy(list + i * 12, i == 0 ? "{\"body\":{}} " : ",{\"body\":{}}", 12);
 	rig_rule(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
 		uint32_t taken = 0;
