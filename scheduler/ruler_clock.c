@@ -196,7 +196,7 @@ ruler_clock_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 {
 	if (ruler->phase != RULER_RULING)
 		return;
-	if (ruler->starting) {
+	if (ruler->starting && ruler_fits(out, 8, 256)) {
 		ruler->starting = false;
 		ruler_admit_announce(ruler, out);
 	}

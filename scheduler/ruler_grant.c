@@ -5,7 +5,7 @@
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
 
-#define LANE_BYTES 900 /* of one lane of a grant, names and px list included */
+#define LANE_BYTES 1000 /* of one lane of a grant, with the longest names */
 
 /* ---- taking from the queue of commands ------------------------------------------- */
 

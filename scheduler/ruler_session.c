@@ -152,7 +152,8 @@ ruler_session_fetch(struct ruler *ruler, struct call_list *out)
 		if (ruler->sessions[i].nonce == 0 || ruler->sessions[i].fetched)
 			continue;
 		more = true;
-		if (ruler->sessions_fetching >= FETCHES_MAX || !ruler_fits(out, 16, 512))
+		if (ruler->sessions_fetching >= FETCHES_MAX ||
+		    !ruler_fits(out, 16, 512) || out->call_max - out->call_count < 2)
 			break;
 		fetch_one(ruler, i, out);
 	}

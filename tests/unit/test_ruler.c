@@ -796,6 +796,38 @@ START_TEST(ruler_finds_workers_and_their_leases_again)
 }
 END_TEST
 
+/* Each look is two calls; a list has room for 64. */
+START_TEST(ruler_looks_at_many_workers_a_few_at_a_time)
+{
+	char text[200 * 17 + 3] = "[";
+	uint32_t looks = 0;
+
+	for (unsigned i = 1; i <= 200; i++)
+		(void)snprintf(text + 1 + (i - 1) * 17, 18, "%016x ", i);
+	text[1 + 200 * 17] = ']';
+	rig_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "ZRANGE workers"), text);
+	for (int rounds = 0; rounds < 100 && looks < 200; rounds++) {
+		char slots[64], leases[64];
+
+		(void)snprintf(slots, sizeof(slots), "HGET session:%016x", looks + 1);
+		(void)snprintf(leases, sizeof(leases), "HGETALL lease:%016x", looks + 1);
+		while (looks < 200 && rig_find(&rig, leases)) {
+			rig_answer(&rig, rig_find(&rig, slots), "2");
+			rig_answer(&rig, rig_find(&rig, leases), "[s 1|crowd|0|*]");
+			looks++;
+			(void)snprintf(slots, sizeof(slots), "HGET session:%016x",
+			               looks + 1);
+			(void)snprintf(leases, sizeof(leases), "HGETALL lease:%016x",
+			               looks + 1);
+		}
+		rig_step(&rig);
+	}
+	ck_assert_uint_eq(looks, 200);
+	ck_assert_int_eq(phase(), RULER_RULING);
+}
+END_TEST
+
 START_TEST(ruler_says_so_when_the_books_do_not_balance_twice)
 {
 	rig_rule(&rig);
@@ -924,6 +956,7 @@ main(void)
 		ruler_lets_no_old_line_take_a_new_credit_back,
 		ruler_counts_slots_of_live_workers_only,
 		ruler_finds_workers_and_their_leases_again,
+		ruler_looks_at_many_workers_a_few_at_a_time,
 		ruler_says_so_when_the_books_do_not_balance_twice,
 		ruler_leaves_records_alone_that_it_cannot_read,
 		ruler_survives_answers_of_any_shape,
