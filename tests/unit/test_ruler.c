@@ -806,7 +806,9 @@ START_TEST(ruler_looks_at_many_workers_a_few_at_a_time)
 		(void)snprintf(text + 1 + (i - 1) * 17, 18, "%016x ", i);
 	text[1 + 200 * 17] = ']';
 	rig_rule(&rig);
-	rig_answer(&rig, rig_expect(&rig, "ZRANGE workers"), text);
+	(void)rig_expect(&rig, "ZRANGE workers");
+	rig.now_ms += 500; /* other calls are due in the same step, an odd number */
+	rig_answer(&rig, rig_find(&rig, "ZRANGE workers"), text);
 	for (int rounds = 0; rounds < 100 && looks < 200; rounds++) {
 		char slots[64], leases[64];
 
