@@ -138,7 +138,7 @@ local function needs(groups)
 		end
 	end
 	local function need_family(id)
-		if not made[id] and not asked[id] and family_of(id).missing then
+		if not made[id] and not asked[id] and not crowd.has(id) and family_of(id).missing then
 			asked[id] = true
 			wanted[#wanted + 1] = id
 		end
@@ -158,19 +158,38 @@ end
 
 -- ---- what waits, what is dead, what goes -------------------------------------------
 
+-- Families with runs that no F names, and the bit of the list they go to, if it is one.
+local function families_of_runs(groups)
+	local ids, needed = {}, {}
+	for i = groups.R[1], groups.R[1] + 3 * (groups.R[2] - 1), 3 do
+		local id, list = argv[i], LIST_OF[argv[i + 1]]
+		if not families[id] and list then
+			if needed[id] == nil then
+				ids[#ids + 1] = id
+				needed[id] = list[2]
+			elseif needed[id] ~= list[2] then
+				needed[id] = false
+			end
+		end
+	end
+	return ids, needed
+end
+
 local function runs_admit(groups)
 	local at, next_element = groups.R[1], groups.E[1]
 	local last = groups.E[1] + groups.E[2] - 1
 	for _ = 1, groups.R[2] do
-		local list, n = LIST_OF[argv[at + 1]], number_at(at + 2, 'count')
+		local list, n = LIST_OF[argv[at + 1]], tonumber(argv[at + 2]) or 0
 		if not list then
 			refuse('R', 'expected h, n, l or now, got "' .. sub(argv[at + 1], 1, 40) .. '"')
 		end
-		if n < 1 or next_element + n - 1 > last then
+		if n < 1 or n % 1 ~= 0 or next_element + n - 1 > last then
 			refuse('R', 'the counts and the elements do not add up')
 		end
-		local family = family_of(argv[at])
-		push_slice(family, list, next_element, next_element + n - 1)
+		local to = next_element + n - 1
+		if not crowd.take(argv[at], list, next_element, to) then
+			push_slice(family_of(argv[at]), list, next_element, to)
+		end
 		next_element = next_element + n
 		at = at + 3
 	end
@@ -190,7 +209,7 @@ local function delayed_admit(at, n)
 		end
 		past.family, past.element = argv[i + 2], argv[i] .. '~'
 		past.band, past.now = list == 'now' and 'h' or list, list == 'now' and '1' or ''
-		slim_new(argv[i], argv[i + 4])
+		payload.new_slim(argv[i], argv[i + 4])
 		note('laters', number_at(i + 1, 'due'), argv[i])
 		past.reason, past.dirty = argv[i + 2] == '' and 'undecided' or 'delayed', true
 		family_count(argv[i + 2], 1)
@@ -220,7 +239,7 @@ local function dead_admit(at, n)
 	for i = at, at + 7 * (n - 1), 7 do
 		local id, bytes = argv[i], argv[i + 3]
 		if bytes ~= '' then
-			slim_new(id, bytes)
+			payload.new_slim(id, bytes)
 		end
 		bury(past_of(id), id, bytes ~= '', argv[i + 1], argv[i + 2])
 		result_out(id, argv[i + 4], number_at(i + 5, 'result_ttl'), argv[i + 6] ~= '' and
@@ -296,10 +315,10 @@ local function admit_check(groups, unders)
 	end
 	at = groups.S[1]
 	for i = at, at + 2 * (groups.S[2] - 1), 2 do
-		slim_new(argv[i], argv[i + 1])
+		payload.new_slim(argv[i], argv[i + 1])
 	end
 	for i = groups.G[1], groups.G[1] + groups.G[2] - 1 do
-		entry_gone(argv[i])
+		payload.entry_gone(argv[i])
 	end
 	for i = 1, #unders do
 		call('SCARD', key.ns .. 'under:' .. unders[i][1])
@@ -325,10 +344,8 @@ local function admit()
 		ids[#ids + 1] = argv[i]
 		pool_learn(argv[i + 1], argv[i + 2], pools)
 	end
-	for i = groups.R[1], groups.R[1] + 3 * (groups.R[2] - 1), 3 do
-		ids[#ids + 1] = argv[i]
-	end
 	records_load(ids, families, key.families, family_take)
+	crowd.open(families_of_runs(groups))
 	local wanted = needs(groups)
 	if #wanted > 0 then
 		return { 'NEED', unpack(wanted) }
@@ -356,8 +373,10 @@ local function admit()
 	records_load(lane_ids, lanes, key.lanes, lane_take)
 	lanes_shut()
 	book_check()
+	crowd.check()
 
 	book_store()
+	crowd.store()
 	pools_store(pools)
 	admit_store(groups, unders)
 	call('HSET', key.meta, 'cursor', to)

@@ -14,8 +14,6 @@
 local leases_count
 do
 
-local DEAD_MAX = 100000 -- dead letters that are kept
-
 local corrections
 
 local function correct(what, name, was, is)
@@ -216,6 +214,10 @@ end
 
 -- ---- housekeeping ------------------------------------------------------------------
 
+local unused_audit, dead_trim, forget_store
+do
+
+local DEAD_MAX = 100000 -- dead letters that are kept
 local UNUSED_MAX = 3600000
 local forgotten -- keys and fields that go: { command, key, member… }
 
@@ -265,7 +267,7 @@ local function lane_is_used(lane)
 	return lane.use > 0 or state == 49 or state == 50
 end
 
-local function unused_audit()
+function unused_audit()
 	forgotten = {}
 	for i = 1, family_n do
 		local family = family_list[i]
@@ -294,7 +296,7 @@ local function unused_audit()
 end
 
 -- The oldest dead letters beyond the bound.
-local function dead_trim()
+function dead_trim()
 	local over = call('ZCARD', key.dead) - DEAD_MAX
 	local ids = over > 0 and call('ZRANGE', key.dead, 0, min(over, 500) - 1) or {}
 	for i = 1, #ids do
@@ -306,6 +308,14 @@ local function dead_trim()
 	if #ids > 0 then
 		count('dead_trimmed', #ids)
 	end
+end
+
+function forget_store()
+	for i = 1, #forgotten do
+		call(unpack(forgotten[i]))
+	end
+end
+
 end
 
 -- audit owner
@@ -337,9 +347,7 @@ local function audit()
 	if book.looks_new then
 		call('HSET', key.look, unpack(book.looks_new))
 	end
-	for i = 1, #forgotten do
-		call(unpack(forgotten[i]))
-	end
+	forget_store()
 	deliver()
 	return { 'OK', now, unpack(corrections, 1, min(#corrections, 1000)) }
 end

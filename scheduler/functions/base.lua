@@ -97,7 +97,7 @@ local MEMO_MAX = 4096 -- entries before all is forgotten
 
 function memo_reset()
 	memo = { lane = {}, family = {}, lane_view = {}, session = {}, list = {}, reply = {},
-		lease = {}, ready = { {}, {}, {} }, count = 0 }
+		lease = {}, ready = { {}, {}, {} }, run_view = {}, score = {}, count = 0 }
 end
 
 -- Counts what is remembered, so that names of long gone lanes do not pile up.

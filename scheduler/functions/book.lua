@@ -139,7 +139,7 @@ end
 -- ---- memberships -------------------------------------------------------------------
 
 local read_sets -- names of sets whose type is known to be right
-local lane_score, lane_is_held, set_add, set_del, place
+local family_is_plain, lane_score, lane_is_held, set_add, set_del, place
 local sets_open, sets_check, sets_store
 do
 
@@ -151,7 +151,7 @@ end
 
 -- True if nothing is asked of a start but to take the next job: no ancestors gate it, no
 -- segment is marked.
-local function family_is_plain(family)
+function family_is_plain(family)
 	return byte(family.rec, 41) == 48 and #family.tail.ancestors == 0
 end
 

@@ -64,7 +64,7 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	if kind == 'missing' then
 		reason = 'payload_missing'
 		if lease.slim then
-			slim_new(lease.id, '')
+			payload.new_slim(lease.id, '')
 		end
 		bury(past, lease.id, lease.slim, reason, text)
 	else
@@ -113,10 +113,10 @@ local function fail()
 	marked = call('HLEN', key.ended)
 	local lease = lease_parse(got[2])
 	local lane = lease_drop(lease, refund ~= 'none' and refund, kind == 'unsent')
-	local usage = usage_parse(words)
-	usage_touch(lease, lane, usage)
+	local used = usage.parse(words)
+	usage.touch(lease, lane, used)
 	if kind == 'retry' or kind == 'fatal' then
-		usage_correct(lease, lane, usage)
+		usage.correct(lease, lane, used)
 	end
 	if park > 0 and lane.tail.budget ~= '' then
 		local budget = budget_of(lane.tail.budget)
@@ -167,9 +167,9 @@ local function release()
 			problem(names[i], 'TOKEN', text)
 		end
 	end
-	table_empty(name, rows, function(lease)
+	sessions.empty(name, rows, function(lease)
 		local was = job.is_ended(lease.id)
-		release_lease(lease, sent[lease.slot], 'released')
+		sessions.release(lease, sent[lease.slot], 'released')
 		if was then
 			problem(lease.slot, 'ENDED')
 		end

@@ -7,9 +7,9 @@
 -- A job has no record.  Alive means: its payload exists.  Only what cannot be derived is
 -- kept, and only for jobs that were handed back: past:<id>.
 
-local past_of, pasts_open, pasts_store, entry_read, entry_to_slim, slim_new, entry_gone
-local payload_hints, end_result, result_out, finish, bury, family_count, reply_push, reply_one, reply_key, result_keep
-local deliver
+local payload = {} -- entry, to_slim, new_slim, entry_gone, hints
+local past_of, pasts_open, pasts_store, end_result, result_out, finish, bury, family_count
+local reply_push, reply_one, reply_key, result_keep, deliver
 do
 
 local pasts, past_list
@@ -61,7 +61,7 @@ end
 -- ---- payloads ----------------------------------------------------------------------
 
 -- The fields of a stream entry, nil if it is gone.
-function entry_read(id)
+function payload.entry(id)
 	if find(id, '.', 1, true) then
 		return nil -- packed jobs never stood in the stream by themselves
 	end
@@ -93,11 +93,11 @@ local function entry_fields(text)
 	return fields
 end
 
-function slim_new(id, bytes)
+function payload.new_slim(id, bytes)
 	note('slims_new', id, bytes)
 end
 
-function entry_gone(id)
+function payload.entry_gone(id)
 	entries_n = entries_n + 1
 	entries_gone[entries_n] = id
 end
@@ -107,17 +107,17 @@ local function slim_gone(id)
 end
 
 -- Moves an entry out of the stream; answers whether its payload was there.
-function entry_to_slim(id)
-	local fields = entry_read(id)
+function payload.to_slim(id)
+	local fields = payload.entry(id)
 	if fields then
-		slim_new(id, entry_text(fields))
-		entry_gone(id)
+		payload.new_slim(id, entry_text(fields))
+		payload.entry_gone(id)
 	end
 	return fields ~= nil
 end
 
 -- `reply` and `ref` of a job, where they can be found without knowing its dialect.
-function payload_hints(id, slim)
+function payload.hints(id, slim)
 	local fields, header
 	if slim then
 		local text = call('GET', key.ns .. 'slim:' .. id) or ''
@@ -127,7 +127,7 @@ function payload_hints(id, slim)
 			header = '\n' .. sub(text, 1, (find(text, '\n\n', 1, true) or #text + 1)) .. '\n'
 		end
 	else
-		fields = entry_read(id) or {}
+		fields = payload.entry(id) or {}
 	end
 	if header then
 		return match(header, '\nreply ([^\n]*)') or '', match(header, '\nref ([^\n]*)')
@@ -195,8 +195,8 @@ end
 
 -- The way to the dead letters: `past` names what it was.
 function bury(past, id, slim, reason, why)
-	if not slim and not entry_to_slim(id) then
-		slim_new(id, '') -- the payload was lost: the grave stays countable
+	if not slim and not payload.to_slim(id) then
+		payload.new_slim(id, '') -- the payload was lost: the grave stays countable
 	end
 	note('graves', now, id)
 	family_count(past.family, 1)

@@ -180,7 +180,7 @@ local SLIM_AFTER = 60000 -- who waits longer leaves the stream, whose nodes it w
 -- Out of the lists until `due`; who waits long leaves the stream as well.
 function job.push_later(past, due, reason)
 	if due - now > SLIM_AFTER and not element_is_slim(past.element) and
-		entry_to_slim(past.id) then
+		payload.to_slim(past.id) then
 		past.element = gsub(past.element, '^[^/]+', '%0~')
 	end
 	note('laters', format('%d', due), past.id)
@@ -225,7 +225,7 @@ function job.give_back_recovered(lease, lane, why, counts)
 		job.push_back(family_for(lease, lane), past)
 	elseif past.recoveries >= 2 then
 		past.recoveries = past.recoveries + 1
-		local reply, ref = payload_hints(lease.id, lease.slim)
+		local reply, ref = payload.hints(lease.id, lease.slim)
 		local text = 'its worker died ' .. past.recoveries .. ' times'
 		bury(past, lease.id, lease.slim, 'poison', text)
 		result_out(lease.id, reply, DAY, end_result(lease.id, 'dead', 'poison', text, ref))

@@ -46,7 +46,7 @@ local function session_bury(nonce, chunk, counts)
 	for i = chunk + 1, all do
 		rows[i] = nil
 	end
-	table_empty(name, rows, function(lease)
+	sessions.empty(name, rows, function(lease)
 		job.give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', counts)
 	end)
 	return #rows, #rows == all
@@ -68,7 +68,7 @@ local function overdue_leases(chunk)
 				ends = min(ends, lease.ends)
 			end
 		end
-		table_empty(name, over, lease_overdue)
+		sessions.empty(name, over, lease_overdue)
 		returned = returned + #over
 		later[i] = { nonces[i], ends }
 	end
@@ -101,7 +101,7 @@ local function reap_plan(chunk, hold)
 	for i = 1, #late do
 		rows[#rows + 1] = late[i]
 	end
-	local returned, sessions = 0, {}
+	local returned, ending = 0, {}
 	for i = 1, #rows, 2 do
 		local nonce, deadline, empty = rows[i], rows[i + 1] + 0, false
 		if returned < chunk then
@@ -109,22 +109,22 @@ local function reap_plan(chunk, hold)
 			got, empty = session_bury(nonce, chunk - returned, deadline > hold)
 			returned = returned + got
 		end
-		sessions[#sessions + 1] = { nonce, deadline, empty }
+		ending[#ending + 1] = { nonce, deadline, empty }
 	end
-	return returned, sessions
+	return returned, ending
 end
 
 -- Dying sessions lose their `s`: what they say from here on is not heard.  Answers whether
 -- leases are left.
-local function reap_store(sessions)
+local function reap_store(ending)
 	local more = false
-	for i = 1, #sessions do
-		local nonce = sessions[i][1]
-		if sessions[i][3] then
-			session_forget(nonce)
+	for i = 1, #ending do
+		local nonce = ending[i][1]
+		if ending[i][3] then
+			sessions.forget(nonce)
 			say('bye ' .. nonce)
 		else
-			call('ZADD', key.dying, sessions[i][2], nonce)
+			call('ZADD', key.dying, ending[i][2], nonce)
 			call('ZREM', key.workers, nonce)
 			call('HDEL', key.ns .. 'lease:' .. nonce, 's')
 			more = true
@@ -144,7 +144,7 @@ local function reap()
 	local got = call('HMGET', key.meta, 'tick', 'reap_hold')
 	local tick, hold = got[1], (got[2] or 0) + 0
 	local gap = tick and now - tick or (call('ZCARD', key.workers) > 0 and NEVER or 0)
-	sessions_check()
+	sessions.check()
 	call('ZCARD', key.tickets)
 	marked, level = call('HLEN', key.ended), true
 	if gap < 0 or gap > lease_ms - beat_ms - 5000 then
@@ -157,13 +157,13 @@ local function reap()
 		call('HSET', key.meta, 'tick', format('%d', now))
 		return { 'OK', now, 0, 0, hold }
 	end
-	local returned, sessions = reap_plan(chunk, hold)
+	local returned, ending = reap_plan(chunk, hold)
 	local over, later = overdue_leases(chunk)
 	overdue_tickets()
 	book_check()
 
 	book_store()
-	local more = reap_store(sessions)
+	local more = reap_store(ending)
 	for i = 1, #later do
 		if later[i][2] < NEVER then
 			call('ZADD', key.ends, later[i][2], later[i][1])
@@ -259,7 +259,7 @@ end
 
 -- Ends a waiting or running job from outside, with a result in place of its worker's.
 function job.end_from_outside(id, kind, state)
-	local reply, ref = payload_hints(id, kind == 'slim')
+	local reply, ref = payload.hints(id, kind == 'slim')
 	job.end_waiting(id, kind == 'slim', state)
 	result_out(id, reply, DAY, end_result(id, state, state, '', ref))
 	say('ended ' .. id .. ' ' .. state)

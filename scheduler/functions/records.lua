@@ -141,9 +141,10 @@ end
 
 -- ---- usage: sent first read written uncached output [limits] -----------------------
 
+local usage = {} -- parse, words; touch and correct are in settle.lua
 local NOTHING = {} -- of a usage of which nothing is known
 
-local function usage_parse(text)
+function usage.parse(text)
 	if text == '' then
 		return NOTHING
 	end
@@ -158,6 +159,6 @@ local function usage_parse(text)
 end
 
 -- What the event line says: unknown is six dashes.
-local function usage_words(text)
+function usage.words(text)
 	return text == '' and '- - - - - -' or (gsub(text, '[\r\n|]', ' '))
 end

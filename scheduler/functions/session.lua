@@ -8,11 +8,11 @@
 -- an older connection are STALE even if Redis reads them later.  One deadline per session
 -- stands in one sorted set, so a beat costs the same for one slot and for a thousand.
 
-local table_empty, session_forget, sessions_check, release_lease
+local sessions = {} -- empty, forget, check, release
 do
 
 -- Frees every lease of a table: `each` says what becomes of the job.
-function table_empty(name, rows, each)
+function sessions.empty(name, rows, each)
 	marked = call('HLEN', key.ended)
 	local leases = {}
 	for i = 1, #rows do
@@ -28,7 +28,7 @@ function table_empty(name, rows, each)
 	end
 end
 
-function release_lease(lease, sent, why)
+function sessions.release(lease, sent, why)
 	local lane = lease_drop(lease, not sent and 'all', true)
 	if lease.role == 't' then
 		ticket.want_again(lease, lane)
@@ -37,14 +37,14 @@ function release_lease(lease, sent, why)
 	end
 end
 
-function session_forget(nonce)
+function sessions.forget(nonce)
 	call('ZREM', key.workers, nonce)
 	call('ZREM', key.dying, nonce)
 	call('ZREM', key.ends, nonce)
 	call('DEL', key.ns .. 'lease:' .. nonce, key.ns .. 'session:' .. nonce)
 end
 
-function sessions_check()
+function sessions.check()
 	call('ZCARD', key.workers)
 	call('ZCARD', key.dying)
 	call('ZCARD', key.ends)
@@ -64,7 +64,7 @@ local function hello()
 		nonce_at(8)
 	end
 	local name = key.ns .. 'lease:' .. nonce
-	sessions_check()
+	sessions.check()
 	if call('EXISTS', name) == 1 or call('ZSCORE', key.dying, nonce) then
 		return { 'GONE' }
 	end
@@ -72,7 +72,7 @@ local function hello()
 	local old = replaces ~= '' and replaces ~= nonce and key.ns .. 'lease:' .. replaces
 	if old then
 		level = true
-		table_empty(old, table_read(old), function(lease)
+		sessions.empty(old, table_read(old), function(lease)
 			job.give_back_recovered(lease, lease_drop(lease, nil, true), 'worker_died', true)
 		end)
 		say('bye ' .. replaces)
@@ -81,7 +81,7 @@ local function hello()
 
 	book_store()
 	if old then
-		session_forget(replaces)
+		sessions.forget(replaces)
 	end
 	call('ZADD', key.workers, now + lease_ms, nonce)
 	call('HSET', name, 's', '1|' .. pool .. '|' .. format('%d', job_ms) .. '|' .. names)
@@ -128,7 +128,7 @@ local function beat()
 	local differs = call('HGET', own, 'differs') == '1'
 	local answer = { 'OK', now, call('HGET', key.meta, 'hold') == 'off' and 0 or 1 }
 	local ends, ids = NEVER, {}
-	sessions_check()
+	sessions.check()
 	for i = 1, #rows do
 		local lease = lease_parse(rows[i][2])
 		ends = min(ends, lease.ends)
@@ -174,14 +174,14 @@ local function bye()
 	if session_parse(head).c ~= text_at(3, 'c') then
 		return { 'STALE' }
 	end
-	sessions_check()
-	table_empty(name, rows, function(lease)
-		release_lease(lease, true, 'released')
+	sessions.check()
+	sessions.empty(name, rows, function(lease)
+		sessions.release(lease, true, 'released')
 	end)
 	book_check()
 
 	book_store()
-	session_forget(nonce)
+	sessions.forget(nonce)
 	say('bye ' .. nonce)
 	deliver()
 	return { 'OK', now }

@@ -8,7 +8,7 @@
 -- A plain job without usage, the hot path, is taken apart by position and says nothing.
 
 local problems -- slot, word, what the slot holds
-local problem, usage_touch, usage_correct
+local problem
 do
 
 function problem(slot, word, held)
@@ -30,36 +30,36 @@ end
 
 -- An entry that was read or written lives on from when the request was sent; so do those
 -- above it, which it contains.
-function usage_touch(lease, lane, usage)
-	if not usage.sent or ((usage.read or 0) <= 0 and (usage.written or 0) <= 0) then
+function usage.touch(lease, lane, used)
+	if not used.sent or ((used.read or 0) <= 0 and (used.written or 0) <= 0) then
 		return
 	end
 	if sub(lane.rec, 4, 13) + 0 == lease.g then
-		until_raise(lane, usage.sent)
+		until_raise(lane, used.sent)
 	end
 	local family = lane_join(lane)
 	local ancestors = family and family.tail.ancestors or {}
 	for i = 1, #ancestors do
 		local above = lane_of(ancestors[i])
 		if gate_is_open(above) then
-			until_raise(above, usage.sent)
+			until_raise(above, used.sent)
 		end
 	end
 end
 
 -- What was estimated at the start and what it came to.
-function usage_correct(lease, lane, usage)
+function usage.correct(lease, lane, used)
 	if lane.tail.budget == '' then
 		return
 	end
 	local budget = budget_of(lane.tail.budget)
 	if budget.limited then
 		local input, output = 0, 0
-		if usage.uncached and usage.written then
-			input = lease.input - usage.uncached - usage.written
+		if used.uncached and used.written then
+			input = lease.input - used.uncached - used.written
 		end
-		if usage.output then
-			output = lease.output - usage.output
+		if used.output then
+			output = lease.output - used.output
 		end
 		budget_move(budget, 0, input, output)
 	end
@@ -68,9 +68,9 @@ end
 -- ---- settle ------------------------------------------------------------------------
 
 local function settle_ticket(lease, lane, words)
-	usage_touch(lease, lane, usage_parse(words))
-	usage_correct(lease, lane, usage_parse(words))
-	ticket.finish(lease, lane, 3, usage_words(words))
+	usage.touch(lease, lane, usage.parse(words))
+	usage.correct(lease, lane, usage.parse(words))
+	ticket.finish(lease, lane, 3, usage.words(words))
 end
 
 -- Everything that the fast path leaves out.  Answers the lane, and true if the job had
@@ -90,13 +90,13 @@ local function settle_whole(text, words, reply, ttl, result)
 	family_of(lease.family)
 	result_out(lease.id, reply, ttl, result)
 	if words ~= '' then
-		local usage = usage_parse(words)
-		usage_touch(lease, lane, usage)
-		usage_correct(lease, lane, usage)
+		local used = usage.parse(words)
+		usage.touch(lease, lane, used)
+		usage.correct(lease, lane, used)
 	end
 	if words ~= '' or lease.role ~= 'p' then
 		say('done ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
-			lease.role .. ' ' .. usage_words(words))
+			lease.role .. ' ' .. usage.words(words))
 	end
 	return lane, false
 end
@@ -237,9 +237,9 @@ local function begin()
 		if lease_carries(text, argv[at + 1]) then
 			local lease = lease_parse(text)
 			local lane, words = lane_of(lease.lane), argv[at + 2]
-			usage_touch(lease, lane, usage_parse(words))
+			usage.touch(lease, lane, usage.parse(words))
 			say('began ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) ..
-				' ' .. lease.role .. ' ' .. usage_words(words))
+				' ' .. lease.role .. ' ' .. usage.words(words))
 		else
 			problem(names[i], 'TOKEN', text)
 		end
@@ -294,7 +294,7 @@ function job.payload_kind(id)
 	if call('EXISTS', key.ns .. 'slim:' .. id) == 1 then
 		return 'slim'
 	end
-	return entry_read(id) and 'entry'
+	return payload.entry(id) and 'entry'
 end
 
 -- Ends a waiting job from outside: its payload goes now; if it stands in a list, a mark is

@@ -1,8 +1,11 @@
 """settle, begin, settle_late, and how results are handed over."""
 
+import itertools
+import re
+
 import pytest
 
-from store import NEVER, OPEN, WRITING, Family, Worker
+from store import NEVER, OPEN, WRITING, Family, Store, Worker
 from test_11_store_claim import opened
 
 
@@ -282,3 +285,114 @@ def test_nothing_of_a_life_is_left_over(store):
     assert left == {"jobs", "events", "meta", "families", "lanes", "pools", "idle",
                     f"px:{family.id}", "reply:box", "budget:acme:large"}
     assert NEVER == store.lane(family.lane).until
+
+
+# ---- the swift ways, against the long ones ------------------------------------------------
+
+
+def picture(store):
+    """Everything that is stored, without the name of the namespace, `look` and times."""
+    assert store.audit() == []  # and bits that nobody has looked at are put right
+
+    def plain(value):
+        return re.sub(r"\b1[78]\d{11}\b", "T", str(value))
+
+    read = {"string": store.redis.get, "hash": store.redis.hgetall,
+            "list": lambda key: store.redis.lrange(key, 0, -1), "set": store.redis.smembers,
+            "zset": lambda key: store.redis.zrange(key, 0, -1, withscores=True),
+            "stream": store.redis.xrange}
+    keys = [key for key in store.redis.keys(store.ns + ":*") if not key.endswith(":look")]
+    stored = {key.split(":", 1)[1]: plain(read[store.redis.type(key)](key))
+              for key in keys if not key.endswith((":meta", ":events"))}
+    return stored, sorted(store.events())
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("jobs", [4, 9, 30])
+@pytest.mark.parametrize("window", [4, 1000])
+@pytest.mark.parametrize("names", ["nn", "nl", "hn", "ln"])
+def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, window, names):
+    def play(store, long):
+        families = [Family(1), Family(2)]
+        serial = 0
+        for family, name in zip(families, names):
+            ids = [store.redis.xadd(store.key("jobs"), {"body": "{}"}, id=f"5-{serial + n + 1}")
+                   for n in range(jobs)]
+            serial += jobs
+            assert store.admit(ids[-1], families=[family], runs=[(family, name, ids)])[0] == "OK"
+            store.open(family, window=window, rank=int(family.id))
+        worker = Worker(store, slots=6)
+        held = {job.slot: job for job in worker.claim().jobs}
+        answers = []
+        for turn in range(40):
+            group = [slot % 6 for slot in range(turn * slots, turn * slots + slots)]
+            if long:
+                store.redis.hset(store.key("look"), "somebody", "1")
+            claim = worker.settle([held.pop(slot) for slot in group if slot in held],
+                                  claim=group, reply="box")
+            store.redis.hdel(store.key("look"), "somebody")
+            held.update({job.slot: job for job in claim.jobs})
+            answers.append((claim.runs, claim.refused, claim.problems, claim.sleep_ms > 0))
+        assert worker.attach().keys() == held.keys()
+        return answers
+
+    other = Store(store.redis, "other")
+    other.rule()
+    serial_nonces = Worker.__init__.__globals__["SERIAL"]
+    first = next(serial_nonces)
+    swift = play(store, long=False)
+    Worker.__init__.__globals__["SERIAL"] = itertools.count(first + 1)
+    long = play(other, long=True)
+    assert swift == long
+    assert picture(store) == picture(other)
+
+
+def test_the_usual_settle_is_swift(store):
+    opened(store, count=9)
+    worker = Worker(store, slots=1)
+    jobs = worker.claim(0).jobs
+    store.redis.config_resetstat()
+    worker.settle(jobs, claim=[0], reply="box")
+    stats = store.redis.info("commandstats")
+    calls = {name[8:]: stats[name]["calls"] for name in stats}
+    assert {"hlen", "zadd", "zrem", "llen"}.isdisjoint(calls), calls
+    assert sum(calls.values()) <= 16, calls
+
+
+def test_admission_into_a_busy_family_leaves_what_the_long_way_leaves(store):
+    def play(store, long):
+        family = Family(1, lanes=2)
+        for turn in range(5):
+            ids = [store.redis.xadd(store.key("jobs"), {"body": "{}"}, id=f"{turn + 1}-{n}")
+                   for n in range(4)]
+            runs = [(family, "n", ids[:3]), (family, "h" if turn > 2 else "n", ids[3:])]
+            assert store.admit(ids[-1], families=[family] if long or turn == 0 else [],
+                               runs=runs)[0] == "OK"
+            if turn == 1:
+                store.open(family)
+
+    other = Store(store.redis, "other")
+    other.rule()
+    play(store, long=False)
+    play(other, long=True)
+    assert picture(store) == picture(other)
+
+
+def test_admission_puts_a_lost_member_back_6(store):
+    family, _ = opened(store, count=3)
+    store.redis.delete(store.key("open:main:acme:large"))
+    store.enqueue(family)
+    assert list(store.open_set()) == [family.lane]
+
+
+def test_a_list_that_ran_empty_unnoticed_wakes_again_28(store):
+    family, _ = opened(store, count=2)
+    worker = Worker(store, slots=1)
+    worker.settle(worker.claim(0).jobs, claim=[0], reply="box")
+    assert store.family(family).bits == 8, "nobody has looked since the last one was taken"
+    channel = store.redis.pubsub()
+    channel.subscribe(store.key("wake"))
+    channel.get_message(timeout=5)
+    store.enqueue(family)
+    assert channel.get_message(timeout=5)["data"] == "main"
+    channel.close()
