@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#define QUOTE_MAX  60
 #define SIZE_LIMIT ((size_t)256 << 20) /* of anything built here; bodies are <= 8 MiB */
 
 void
@@ -151,13 +152,26 @@ split_body(struct chain_node_build *build, struct chain_shared shared,
 
 /* ---- opaque bodies ---- */
 
+/* So much of some bytes as a sentence may quote, cut between characters. */
+static int
+quotable(struct span text)
+{
+	size_t len = MIN(text.len, QUOTE_MAX);
+
+	while (len > 0 && len < text.len &&
+	       ((unsigned char)text.data[len] & 0xc0) == 0x80)
+		len--;
+	return (int)len;
+}
+
 static int
 make_opaque(struct chain *chain, const struct chain_input *input, enum chain_opaque why,
             struct span where, struct span bytes)
 {
 	chain->opaque = why;
 	(void)snprintf(chain->why, sizeof chain->why, "%s%s%.*s", chain_opaque_text(why),
-	               where.len ? ": " : "", (int)MIN(where.len, 60), where.data);
+	               where.len ? ": " : "", quotable(where),
+	               where.len ? where.data : "");
 	chain->own_tokens = chain_node_tokens(bytes.len, input->traits);
 	if (input->prefix.len == 0)
 		return 0;
