@@ -88,22 +88,17 @@ cut_by_count(const struct chain_shape *shape, uint32_t count)
 		at = tape_next(tape, at);
 	if (at < messages_from(shape))
 		return (struct chain_cut){ 0 }; /* all of it is system */
-	return (struct chain_cut){
-		.exists = true, .declared = true, .message = at, .block = TAPE_NONE
-	};
+	return (struct chain_cut){ .exists = true, .message = at, .block = TAPE_NONE };
 }
 
 static struct chain_cut
 cut_by_marker(const struct chain_shape *shape, uint32_t k)
 {
 	const struct chain_shape_marker *marker = &shape->marker[k - 1];
-	struct chain_cut cut = { 0 };
 
 	if (marker->tier != TIER_MESSAGES)
-		return cut;
-	cut = cut_behind(shape, marker->message, marker->block);
-	cut.declared = true;
-	return cut;
+		return (struct chain_cut){ 0 };
+	return cut_behind(shape, marker->message, marker->block);
 }
 
 /* With every marker of the provider's used up, only a place that has one can be marked:
@@ -126,7 +121,6 @@ cut_within_slots(const struct chain_shape *shape, const struct dialect_traits *t
 		    marker->block < block)
 			moved = cut_behind(shape, marker->message, marker->block);
 	}
-	moved.declared = moved.exists && cut.declared;
 	return moved;
 }
 

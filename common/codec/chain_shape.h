@@ -31,7 +31,6 @@ struct chain_shape_marker {
 /* The end of the messages that belong to the chain. */
 struct chain_cut {
 	bool exists;
-	bool declared;
 	uint32_t message; /* the last message, whole or in part */
 	uint32_t block;   /* its last block; TAPE_NONE: all of the message */
 };
