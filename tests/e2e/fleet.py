@@ -96,7 +96,11 @@ class Fleet:
         return self
 
     def __exit__(self, kind, value, trace):
-        for name in reversed(list(self.processes)):
+        servers = ("provider", "redis")  # last: the others say goodbye to them
+        clients = [name for name in self.processes if name not in servers]
+        for name in [*reversed(clients), *servers]:
+            if name not in self.processes:
+                continue
             self.end(name, signal.SIGTERM if kind is None else signal.SIGKILL)
 
     def start(self, name, *words):

@@ -1,0 +1,135 @@
+"""Who is held, for how long, and what a job gets back."""
+
+import json
+import re
+import time
+import urllib.request
+
+import pytest
+
+from fleet import Fleet, anthropic_body, digest, long_text, wait_until
+
+TOKENS = 8000
+SYSTEM = long_text(TOKENS)
+KNOBS = {"latency_ms": 50, "prefill_tokens_per_second": 10000, "job_ms": 300}
+
+
+def bodies_of(count, system=SYSTEM, **more):
+    return [anthropic_body(f"Question {number}", system, **more) for number in range(count)]
+
+
+def test_one_stray_job_and_then_a_burst_is_written_once(tmp_path):
+    """The stray one ran alone, without a marker, and its lane stands open when they come."""
+    with Fleet(tmp_path, "    pace_start: 100", knobs=KNOBS) as fleet:
+        fleet.start_all()
+        for word in ("one ", "two ", "three "):
+            system = long_text(TOKENS, word)
+            fleet.http("/reset", {})
+            fleet.burst(bodies_of(1, system))
+            assert fleet.stats()["writes"] == 0, "one job is no burst"
+            fleet.burst(bodies_of(60, system))
+            stats = fleet.stats()
+            assert stats["writes"] == 1
+            assert stats["tokens_uncached"] < 2 * TOKENS, "only the stray one was cold"
+
+
+def test_hold_off_starts_what_is_held_within_two_seconds(tmp_path):
+    with Fleet(tmp_path, "    pace_start: 100",
+               knobs={**KNOBS, "prefill_tokens_per_second": 2000, "job_ms": 500}) as fleet:
+        fleet.start_all()
+        fleet.enqueue(bodies_of(40))
+        wait_until(lambda: fleet.redis("ZCARD", "warmq:held:default") == 1
+                   and fleet.stats()["concurrency"] == 1, 5, "one writer and a held family")
+        fleet.warmq("hold", "off")
+        switched = time.monotonic()
+        wait_until(lambda: fleet.stats()["concurrency"] == 40, 2, "start of all jobs")
+        assert time.monotonic() - switched < 2
+        assert json.loads(fleet.warmq("hold", "status", "--json")) == {"hold": False}
+        fleet.collect(40, 40)
+
+
+def test_a_job_that_must_not_wait_starts_beside_the_held_ones(tmp_path):
+    with Fleet(tmp_path, knobs={**KNOBS, "prefill_tokens_per_second": 1600}) as fleet:
+        fleet.start_all()
+        fleet.enqueue(bodies_of(20))
+        wait_until(lambda: fleet.stats()["concurrency"] == 1, 5, "writer")
+        fleet.enqueue([anthropic_body("And now?", SYSTEM)], reply="now", hold_max="0")
+        wait_until(lambda: fleet.stats()["concurrency"] == 2, 2, "start of the urgent one")
+        assert fleet.collect(1, 20, "now")
+        fleet.collect(20, 30)
+
+
+def test_a_writer_that_says_nothing_holds_nobody_longer_than_hold_max(tmp_path):
+    with Fleet(tmp_path, "    hold_max: 4s", knobs={**KNOBS, "fault_next": "hang",
+                                                   "fault_next_count": 1}) as fleet:
+        fleet.start_all()
+        results, took = fleet.burst(bodies_of(30), seconds=40)
+        assert took < 4 + 3, "the hold, a cold prefix, the jobs"
+        stats = fleet.stats()
+        assert stats["writes"] <= 1 or stats["peak_writers"] <= 1, stats
+        assert len(results) == 30
+
+
+def test_named_prefixes_come_through_the_inbox_and_can_be_pinned(tmp_path):
+    def own(number):
+        return json.dumps({"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": [
+            {"role": "user", "content": f"Question {number}"}]})
+
+    versions = [json.dumps({"system": long_text(TOKENS, word)}) for word in ("one ", "two ")]
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all()
+        put = [word for word in ("XADD", "warmq:jobs", "*", "put_prefix", "policy", "body")]
+        fleet.redis(*put, versions[0])
+        fleet.enqueue([own(number) for number in range(20)], prefix="policy", reply="first")
+        fleet.redis(*put, versions[1])
+        fleet.enqueue([own(number) for number in range(20)], prefix="policy", reply="second")
+        fleet.collect(20, 20, "first")
+        fleet.collect(20, 20, "second")
+        assert fleet.stats()["writes"] == 2, "one for each version"
+
+        fleet.http("/reset", {})  # forgets the entries as well
+        rows = json.loads(fleet.warmq("prefix", "ls", "--json"))
+        row = next(row for row in rows if row.get("name") == "policy")
+        old = json.loads(fleet.warmq("prefix", "put", "policy", "-", "--json",
+                                     text=versions[0]))
+        assert old["version"] != row["version"]
+        fleet.redis("XADD", "warmq:jobs", "*", "put_prefix", "policy", "body", versions[0])
+        fleet.enqueue([own(9)], prefix=f"policy@{old['version']}", reply="pinned")
+        assert next(iter(fleet.collect(1, 20, "pinned").values()))["state"] == "done"
+        fleet.enqueue([own(9)], prefix=f"policy@{row['version']}", reply="stale")
+        stale = next(iter(fleet.collect(1, 20, "stale").values()))
+        assert stale["state"] == "dead" and "pin" in json.dumps(stale)
+
+
+ANSWERS = ["text", "thinking", "tool_use", "citations", "server_tool"]
+
+
+def without_id(value):
+    """Ids are counted: msg_..., toolu_..., srvtoolu_... and sixteen hexadecimal digits."""
+    return json.loads(re.sub(r'"([a-z]+_)[0-9a-f]{16}"', r'"\1"', json.dumps(value)))
+
+
+def events_of(text):
+    return [without_id(json.loads(line[6:])) for line in text.splitlines()
+            if line.startswith("data: ") and '"ping"' not in line]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_job_gets_the_shape_it_asked_for_as_the_provider_would_give_it(tmp_path, answer):
+    plain = anthropic_body("Why?", max_tokens=64)
+    streamed = anthropic_body("Why?", max_tokens=64, stream=True)
+
+    with Fleet(tmp_path, knobs={"latency_ms": 5, "job_ms": 20, "answer": answer}) as fleet:
+        def ask(body):
+            request = urllib.request.Request(
+                fleet.provider + "/v1/messages", body.encode(),
+                {"Content-Type": "application/json", "anthropic-version": "2023-06-01"})
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.read().decode()
+
+        fleet.start_all()
+        (object_result, sse_result), _ = fleet.burst([plain, streamed])
+        assert object_result["format"] == "json" and sse_result["format"] == "sse"
+        assert without_id(object_result["body"]) == without_id(json.loads(ask(plain)))
+        assert events_of(sse_result["body"]) == events_of(ask(streamed))
+        assert digest("Why?") in json.dumps(object_result["body"])

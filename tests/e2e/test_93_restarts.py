@@ -1,0 +1,97 @@
+"""Programs that stop, die, freeze and come back while jobs run."""
+
+import signal
+import time
+
+import pytest
+
+from fleet import Fleet, anthropic_body, digest, long_text, wait_until
+
+KNOBS = {"latency_ms": 30, "prefill_tokens_per_second": 20000, "job_ms": 400}
+
+
+def question_of(number):
+    return f"Question {number}"
+
+
+def bodies_of(first, count, word="policy "):
+    system = long_text(3000, word)
+    return [anthropic_body(question_of(number), system)
+            for number in range(first, first + count)]
+
+
+def gather(fleet, results, count, seconds, what):
+    wait_until(lambda: len(fleet.pop_results(results)) >= count, seconds, what)
+
+
+def check_done(results, ids):
+    assert set(results) == set(ids)
+    for number, id in enumerate(ids):
+        assert results[id]["state"] == "done", results[id]
+        assert digest(question_of(number)) in results[id]["body"]["content"][0]["text"]
+
+
+def test_sigterm_of_a_worker_loses_nothing_and_starts_nothing_twice(tmp_path):
+    results = {}
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all(2, 20)
+        ids = fleet.enqueue(bodies_of(0, 200))
+        gather(fleet, results, 50, 20, "50 results")
+        fleet.end("worker-1", signal.SIGTERM)
+        assert "stopped" in fleet.log("worker-1")
+        gather(fleet, results, 200, 30, "200 results")
+        check_done(results, ids)
+        stats = fleet.stats()
+        assert stats["requests"] == 200, "each job was sent once"
+        assert stats["writes"] == 1
+
+
+def restart_redis(fleet, number):
+    fleet.end("redis", number)
+    fleet.redis.close()
+    fleet.start_redis()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_redis_that_comes_back_with_its_log_has_lost_nothing(tmp_path, number):
+    """appendfsync always: what was acknowledged is on disk, also when it is killed."""
+    results = {}
+    with Fleet(tmp_path, knobs=KNOBS,
+               redis_options=("--appendonly", "yes", "--appendfsync", "always")) as fleet:
+        fleet.start_all(2, 20)
+        ids = fleet.enqueue(bodies_of(0, 200))
+        gather(fleet, results, 50, 20, "50 results")
+        restart_redis(fleet, number)
+        gather(fleet, results, 200, 60, "200 results")
+        check_done(results, ids)
+        stats = fleet.stats()
+        assert stats["requests"] <= 200 + 2, "at most what was claimed as Redis went"
+        assert stats["writes"] == 1
+
+
+def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes(tmp_path):
+    results = {}
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all(1, 40)
+        first = fleet.redis("HGET", "warmq:meta", "owner")
+        fleet.start_scheduler("standby")
+        ids = fleet.enqueue(bodies_of(0, 100))
+        gather(fleet, results, 20, 20, "20 results")
+
+        fleet.processes["scheduler"].send_signal(signal.SIGSTOP)
+        frozen = time.monotonic()
+        ids += fleet.enqueue(bodies_of(100, 100, "other "))
+        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "owner") != first, 15,
+                   "another ruler")
+        assert time.monotonic() - frozen < 10
+        gather(fleet, results, 150, 30, "150 results")
+
+        fleet.processes["scheduler"].send_signal(signal.SIGCONT)
+        ids += fleet.enqueue(bodies_of(200, 100, "third "))
+        gather(fleet, results, 300, 30, "300 results")
+        check_done(results, ids)
+        stats = fleet.stats()
+        assert stats["requests"] == 300, "each job was sent once"
+        assert stats["writes"] == 3 and stats["peak_writers"] == 1
+        assert fleet.redis("HGET", "warmq:meta", "owner") != first
+        assert fleet.processes["scheduler"].poll() is None, "it stands by"
