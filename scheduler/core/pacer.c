@@ -108,7 +108,8 @@ pacer_recover(struct core *core, const struct event_recovered_budget *budget)
 	pacer = &core->pacers[index];
 	if (budget->pace > 0)
 		pacer->pace = MIN(budget->pace, pace_max(pacer));
-	pacer->peak = MIN(budget->in_flight, PACER_PACE_MAX);
+	pacer->peak = pacer->pace;
+	pacer->peak_ms = core->now_ms;
 	pacer->parked_ms = budget->parked_until_ms;
 	memcpy(pacer->learned, budget->limits, sizeof pacer->learned);
 	pacer_arm(core, index);

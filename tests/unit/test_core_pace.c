@@ -2,6 +2,8 @@
 #include "tests/lib/core_rig.h"
 #include "tests/lib/suite.h"
 
+#include <stdlib.h>
+
 #define FAMILIES 8
 #define JOBS     12 /* of each */
 #define SLOTS    100
@@ -90,6 +92,48 @@ START_TEST(core_pace_of_little_work_is_no_evidence_for_much)
 }
 END_TEST
 
+static void
+tell(struct core *core, uint64_t now_ms, const struct event *event)
+{
+	struct command_list list;
+
+	core_step(core, now_ms, event, &list);
+}
+
+/* Names are told before anybody knows the time. */
+START_TEST(core_pace_that_was_reached_survives_a_restart)
+{
+	const struct id128 id = { 1, 2 };
+	struct core_config config = core_rig_config();
+	const struct event budget = { .kind = EVENT_BUDGET, .budget.id = id };
+	const struct event found = {
+		.kind = EVENT_RECOVERED_BUDGET,
+		.recovered_budget = { .id = id, .pace = 256, .in_flight = 40 },
+	};
+	const struct event end = { .kind = EVENT_RECOVERED_END };
+	const struct event tick = { .kind = EVENT_TICK };
+	struct core_budget_view view;
+	void *memory = aligned_alloc(64, (core_size(&config) + 63) / 64 * 64);
+	struct core *core = core_init(memory, core_size(&config), &config);
+
+	tell(core, 0, &budget);
+	tell(core, 1800000000000, &found);
+	tell(core, 1800000000000, &end);
+	tell(core, 1800000000000, &tick);
+	ck_assert_int_eq(core_budget_view(core, id, &view), 0);
+	ck_assert_uint_eq(view.pace, 256);
+	tell(core, 1800000000000 + config.pace_memory_ms - 1, &tick);
+	ck_assert_int_eq(core_budget_view(core, id, &view), 0);
+	ck_assert_uint_eq(view.pace, 256);
+	tell(core, 1800000000000 + 3 * config.pace_memory_ms, &tick);
+	tell(core, 1800000000000 + 5 * config.pace_memory_ms, &tick);
+	ck_assert_int_eq(core_budget_view(core, id, &view), 0);
+	ck_assert_uint_eq(view.pace, 32);
+	free(memory);
+}
+END_TEST
+
 SUITE_MAIN("core_pace", core_pace_rises_within_round_trips_however_families_get_warm,
            core_pace_rises_not_faster_than_the_round_trip,
-           core_pace_of_little_work_is_no_evidence_for_much)
+           core_pace_of_little_work_is_no_evidence_for_much,
+           core_pace_that_was_reached_survives_a_restart)
