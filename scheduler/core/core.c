@@ -197,6 +197,8 @@ on_done(struct core *core, const struct event *event)
 	if (index == FAMILY_NONE)
 		return;
 	take_usage(core, index, &event->usage, true);
+	if (event->usage.g != core->families[index].credit.g)
+		credit_take_other(core, index, false);
 	family_ended(core, index);
 }
 
@@ -210,6 +212,8 @@ on_back(struct core *core, const struct event *event)
 		return;
 	grant_take_proof(core, family_leaf(&core->families[index]), back->g);
 	credit_take_back(core, index, back);
+	if (back->g != core->families[index].credit.g)
+		credit_take_other(core, index, false);
 	if (back->why >= LANE_BACK_DEAD)
 		family_ended(core, index);
 	else

@@ -14,16 +14,16 @@ patience(const struct core *core, const struct family *family)
 	return model_patience(core, &core->models[family->model], family->hold_max_ms);
 }
 
-/* A ticket instead of a job: ahead of its jobs' turn, or when a job's first event is
- * not visible. */
+/* A ticket instead of a job: to write ahead of its jobs' turn, or when a job's first
+ * event is not visible. */
 static bool
-wants_ticket(const struct core *core, const struct family *family)
+wants_ticket(const struct core *core, const struct family *family, enum lane_role role)
 {
 	const struct model *model = &core->models[family->model];
 
 	if (!model->traits.calls || model->call_refused)
 		return false;
-	return family->ahead || !model->traits.streams ||
+	return (family->ahead && role == LANE_LEAD) || !model->traits.streams ||
 	       (family->flags & EVENT_FAMILY_NO_STREAM);
 }
 
@@ -99,7 +99,7 @@ credit_elect(struct core *core, uint32_t index)
 		return false;
 
 	count = MIN(count, family->waiting);
-	if (wants_ticket(core, family)) {
+	if (wants_ticket(core, family, role)) {
 		role = LANE_TICKET;
 		count = 1;
 	}
@@ -198,8 +198,10 @@ credit_take_start(struct core *core, uint32_t index, const struct event_start *s
 	struct credit *credit = &family->credit;
 
 	VERIFY(start->role != LANE_PLAIN);
-	if (start->role == LANE_HOLD_LIMIT || start->role == LANE_NOW)
+	if (start->role == LANE_HOLD_LIMIT || start->role == LANE_NOW) {
+		credit_take_other(core, index, true);
 		return;
+	}
 	if (credit->out == 0 || start->g != credit->g || credit->started == credit->out) {
 		adopt(core, index, start);
 		return;
@@ -363,6 +365,17 @@ credit_take_back(struct core *core, uint32_t index, const struct event_back *bac
 }
 
 void
+credit_take_other(struct core *core, uint32_t index, bool began)
+{
+	struct credit *credit = &core->families[index].credit;
+
+	if (began)
+		credit->others++;
+	else
+		credit->others -= MIN(credit->others, 1);
+}
+
+void
 credit_take_failure(struct core *core, uint32_t index, uint64_t g, enum lane_back why)
 {
 	struct family *family = &core->families[index];
@@ -393,6 +406,8 @@ credit_take_grant(struct core *core, uint32_t index, uint32_t in_use, bool empty
 		core->counts.revoked++;
 	}
 	credit->revoke_flight = false;
+	if (credit->pending)
+		credit->others = in_use; /* nobody had it then */
 	credit->pending = false;
 	if (credit->revoked && in_use == 0) {
 		fail_all(core, index, LANE_BACK_DROPPED);
@@ -412,10 +427,12 @@ is_lost(const struct core *core, const struct family *family, uint32_t in_use,
 
 	if (credit->role == LANE_TICKET)
 		return core->now_ms > credit->ticket_deadline_ms;
-	/* Nobody is left to take it; or somebody may have, and the event was lost; or
-	 * it has lain there so long that another family should have it. */
-	return backlog == 0 || in_use > 0 ||
-	       core->now_ms - credit->elected_ms >= patience(core, family);
+	/* Nobody is left to take it; or somebody has, and the event was lost. */
+	if (backlog == 0 || in_use > credit->others)
+		return true;
+	/* It has lain there so long that another family should have it: but only if it
+	 * is certain that nobody holds it. */
+	return in_use == 0 && core->now_ms - credit->elected_ms >= patience(core, family);
 }
 
 void

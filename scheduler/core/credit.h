@@ -27,6 +27,7 @@ struct credit {
 	uint32_t out;     /* granted and not concluded; 0 = none */
 	uint32_t started; /* of them, seen to start */
 	uint32_t lanes;   /* places of the chain on which they count */
+	uint32_t others;  /* leases of the family that are none of them, at most */
 	enum lane_role role;
 	uint64_t g;         /* generation of the grant */
 	bool pending;       /* not known to be granted yet */
@@ -59,6 +60,9 @@ void credit_seal(struct core *core, uint32_t family);
 
 /* A lease came back.  True iff that was a failure of a leader or reader. */
 void credit_take_back(struct core *core, uint32_t family, const struct event_back *back);
+
+/* One lease that is none of the credit's began, or ended. */
+void credit_take_other(struct core *core, uint32_t family, bool began);
 
 /* A ticket failed. */
 void credit_take_failure(struct core *core, uint32_t family, uint64_t g,

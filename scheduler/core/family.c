@@ -55,12 +55,14 @@ family_marks(const struct core *core, const struct family *family)
 static uint32_t
 weight_of(const struct family *family)
 {
+	uint32_t unclaimed;
+
 	switch (family->state) {
 	case FAMILY_READY:
 		return family->waiting + family->running;
 	case FAMILY_COLD:
-		return MAX(1,
-		           family->credit.out - family->credit.started + family->running);
+		unclaimed = family->credit.out - family->credit.started;
+		return MAX(family->waiting > 0, unclaimed + family->running);
 	case FAMILY_IDLE:
 	case FAMILY_WAITING:
 	case FAMILY_PAUSED:
@@ -223,6 +225,8 @@ family_count(struct core *core, uint32_t index, uint32_t waiting, uint32_t runni
 {
 	struct family *family = &core->families[index];
 
+	if (family->waiting == 0 && waiting > 0)
+		core->pools[family->pool].plan = true; /* a cold one may be elected */
 	family->waiting = waiting;
 	family->running = running;
 	if (waiting == 0)

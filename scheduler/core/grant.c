@@ -49,9 +49,9 @@ wanted(const struct core *core, const struct lane *lane)
 		record.window = pool_window(core, lane->family);
 		record.rank = family->rank;
 		record.marks = family_marks(core, family);
-		/* Nobody minds the old rank of a family that nothing holds: it saves a
-		 * grant at the end of each one-job family. */
-		if (family->gates == 0 && family->rank == POOL_RANK_LAST &&
+		/* Nobody minds the old rank of a family whose own lane holds nobody: it
+		 * saves a grant at the end of each one-job family. */
+		if (lane->gating == 0 && family->rank == POOL_RANK_LAST &&
 		    lane->granted.gate != LANE_GATE_COUNT)
 			record.rank = lane->granted.rank;
 	}

@@ -6,7 +6,6 @@
 
 #define NONE   UINT32_MAX
 #define NEVER  UINT64_MAX
-#define START  1000000 /* ms; so that no time is near 0 */
 #define MARGIN 10000
 #define STEPS  2000000 /* more of them in one run is a loop without progress */
 
@@ -563,8 +562,9 @@ count_unproven(struct core_rig *rig, struct core_rig_start *start)
 		rig->too_many++;
 		if (rig->trace)
 			fprintf(rig->trace, "%llu ! %s: %u unproven, now by %s, %s\n",
-			        (unsigned long long)rig->now_ms, node->name,
-			        node->unproven, rig->nodes[leaf_of(family)].name,
+			        (unsigned long long)(rig->now_ms - CORE_RIG_START_MS),
+			        node->name, node->unproven,
+			        rig->nodes[leaf_of(family)].name,
 			        lane_role_text(start->role));
 	}
 }
@@ -861,7 +861,7 @@ core_rig_create(const struct core_config *config, uint32_t slots)
 	VERIFY(rig->memory);
 	memset(rig->memory, 0xa5, core_size(config)); /* init must not rely on zeros */
 	rig->core = core_init(rig->memory, core_size(config), config);
-	rig->now_ms = START;
+	rig->now_ms = CORE_RIG_START_MS;
 	rig->hold = true;
 	rig->pace = config->pace_start;
 	rig->knobs = (struct core_rig_knobs){

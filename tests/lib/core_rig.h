@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 enum {
+	CORE_RIG_START_MS = 1000000, /* so that no time is near 0 */
 	CORE_RIG_NODES = 32,
 	CORE_RIG_FAMILIES = 24,
 	CORE_RIG_STARTS = 1024,

@@ -49,7 +49,7 @@ print_time(FILE *out, const char *name, uint64_t ms)
 	if (ms == LANE_FOREVER)
 		fprintf(out, " %s=forever", name);
 	else if (ms != EVENT_UNKNOWN && ms != 0)
-		fprintf(out, " %s=%llu", name, (unsigned long long)ms);
+		fprintf(out, " %s=%lld", name, (long long)(ms - CORE_RIG_START_MS));
 }
 
 static void
@@ -192,11 +192,13 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 void
 core_trace_event(FILE *out, const struct core_rig *rig, const struct event *event)
 {
-	/* Answers that say "done" and nothing else would drown the rest. */
+	/* Answers that say "done", and polls, would drown the rest. */
 	if (event->kind == EVENT_TICK || event->kind == EVENT_PACED ||
+	    event->kind == EVENT_SHORT ||
 	    (event->kind == EVENT_GRANTED && event->granted.status == EVENT_STATUS_DONE))
 		return;
-	fprintf(out, "%llu > %-8s ", (unsigned long long)rig->now_ms,
+	fprintf(out, "%6llu > %-8s ",
+	        (unsigned long long)(rig->now_ms - CORE_RIG_START_MS),
 	        event_kind_text(event->kind));
 	print_event(out, rig, event);
 	fprintf(out, "\n");
@@ -250,7 +252,8 @@ print_note(FILE *out, const struct core_rig *rig, const struct command_note *not
 void
 core_trace_command(FILE *out, const struct core_rig *rig, const struct command *command)
 {
-	fprintf(out, "%llu < %-8s ", (unsigned long long)rig->now_ms,
+	fprintf(out, "%6llu < %-8s ",
+	        (unsigned long long)(rig->now_ms - CORE_RIG_START_MS),
 	        command_kind_text(command->kind));
 	switch (command->kind) {
 	case COMMAND_GRANT:
