@@ -9,8 +9,8 @@ enum {
 	SINGLE_SIZE = 1200,
 	DOCUMENT_SIZE = 1600,
 	BODY_MAX = 1 << 20,
-	PACK_MAX = 6,
 	FLAWS = 5,
+	UNDER_WAY_MAX = 8, /* XADDs that wait for their answers */
 };
 
 #define TAG_ACK    0ull
@@ -72,7 +72,8 @@ draw_options(struct producer_job *job, const struct weather *weather, struct prn
 }
 
 static void
-draw_job(struct producer_job *job, const struct weather *weather, struct prng *prng)
+draw_job(struct producer_job *job, uint32_t number, const struct weather *weather,
+         struct prng *prng)
 {
 	bool burst = prng_chance(prng, weather->burst_permille);
 	uint64_t at_us = prng_between(prng, 0, weather->arrive_us);
@@ -88,6 +89,10 @@ draw_job(struct producer_job *job, const struct weather *weather, struct prng *p
 	job->pool = job->system % weather->pools_count;
 	draw_kind(job, weather, prng);
 	draw_options(job, weather, prng);
+	if (weather->waves_count > 0) {
+		job->system = number % weather->waves_count;
+		job->at_us = 1000000 + job->system * weather->wave_us;
+	}
 }
 
 static void on_up(void *context);
@@ -118,7 +123,7 @@ producer_init(struct producer *producer, struct wire_hub *hub,
 	producer->jobs = calloc(weather->jobs_count, sizeof *producer->jobs);
 	VERIFY(producer->jobs);
 	for (uint32_t i = 0; i < weather->jobs_count; i++)
-		draw_job(&producer->jobs[i], weather, &producer->prng);
+		draw_job(&producer->jobs[i], i, weather, &producer->prng);
 	producer->waiting = weather->jobs_count;
 }
 
@@ -352,13 +357,21 @@ send_job(struct producer *producer, uint32_t number)
 static void
 send_all_due(struct producer *producer)
 {
+	uint32_t under_way = 0;
+
 	if (!wire_is_up(&producer->wire))
 		return;
+	for (uint32_t i = 0; i < producer->jobs_count; i++)
+		under_way += producer->jobs[i].sent && !producer->jobs[i].acked;
 	for (uint32_t i = 0; i < producer->jobs_count; i++) {
 		struct producer_job *job = &producer->jobs[i];
 
-		if (!job->sent && job->at_us <= producer->agenda->now_us)
+		if (under_way >= UNDER_WAY_MAX)
+			return;
+		if (!job->sent && job->at_us <= producer->agenda->now_us) {
 			send_job(producer, i);
+			under_way++;
+		}
 	}
 }
 
@@ -400,6 +413,7 @@ on_answer(void *context, uint64_t tag, const struct reply *reply)
 	if (job->cancel_after_us > 0)
 		agenda_in(producer->agenda, job->cancel_after_us, on_cancel, producer,
 		          tag);
+	send_all_due(producer);
 }
 
 static void

@@ -21,6 +21,13 @@ enum producer_kind {
 	PRODUCER_BAD,      /* malformed, unknown upstream, or unsupported */
 };
 
+enum producer_shape {
+	PRODUCER_PLAIN,
+	PRODUCER_SPELLED,  /* the same JSON, serialised differently each time */
+	PRODUCER_DOCUMENT, /* a shared document and a question in one message */
+	PRODUCER_CHOICE,   /* tool_choice takes 50 values */
+};
+
 struct producer_job {
 	enum producer_kind kind;
 	uint32_t upstream, model, system, document; /* document 0: none */

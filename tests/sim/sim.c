@@ -2,11 +2,14 @@
  *
  *   warmq-sim [--first FILE] [--seeds N] [--from S]    many seeds, one line each
  *   warmq-sim --seed S [--trace]                       one seed, line by line
+ *   warmq-sim burst ... | numbers                      what a burst costs: burst.h
  *
  * FILE lists seeds that go first, one at the beginning of each line; # begins a comment.
- * --hash-only prints nothing but seeds and trace hashes, to compare two builds.
- * Exits with 1 as soon as a seed breaks a promise, and says how to see it again. */
+ * --unheld takes the gates out of the game; --hash-only prints nothing but seeds and
+ * trace hashes, to compare two builds. Exits with 1 as soon as a seed breaks a promise,
+ * and says how to see it again. */
 #include "common/text.h"
+#include "tests/sim/burst.h"
 #include "tests/sim/world.h"
 
 #include <inttypes.h>
@@ -16,7 +19,7 @@
 struct options {
 	uint64_t seeds, from;
 	const char *first;
-	bool trace, hash_only, quiet;
+	bool trace, hash_only, quiet, unheld;
 };
 
 static uint64_t seed_now;
@@ -103,6 +106,7 @@ play(uint64_t seed, const struct options *options)
 
 	seed_now = seed;
 	weather_init(&weather, seed);
+	weather.unheld = options->unheld;
 	world = world_create(&weather, options->trace ? stdout : NULL);
 	ok = world_run(world);
 	if (!ok && options->trace)
@@ -133,7 +137,7 @@ static int
 usage(void)
 {
 	fprintf(stderr, "usage: warmq-sim [--first FILE] [--seeds N] [--from S] "
-	                "[--seed S] [--trace] [--hash-only] [--quiet]\n");
+	                "[--seed S] [--trace] [--hash-only] [--unheld] [--quiet]\n");
 	return 2;
 }
 
@@ -148,6 +152,8 @@ read_options(int argc, char **argv, struct options *options)
 			options->trace = true;
 		else if (strcmp(argv[i], "--hash-only") == 0)
 			options->hash_only = true;
+		else if (strcmp(argv[i], "--unheld") == 0)
+			options->unheld = true;
 		else if (strcmp(argv[i], "--quiet") == 0)
 			options->quiet = true;
 		else if (strcmp(argv[i], "--first") == 0 && has_value)
@@ -192,6 +198,10 @@ main(int argc, char **argv)
 {
 	struct options options;
 
+	if (argc > 1 && strcmp(argv[1], "burst") == 0)
+		return burst_main(argc - 2, argv + 2);
+	if (argc > 1 && strcmp(argv[1], "numbers") == 0)
+		return burst_numbers();
 	if (!read_options(argc, argv, &options))
 		return usage();
 	if (!play_first(&options))

@@ -223,7 +223,9 @@ weather_clear(struct weather *weather)
 {
 	weather->wire = CALM_WIRE;
 	weather->wake_lost_permille = 0;
+	weather->provider_changes = false;
+	if (weather->keeps_trouble)
+		return;
 	weather->provider.cache.knobs = (struct cache_knobs){ .shards = 1 };
 	memset(&weather->provider.fault, 0, sizeof weather->provider.fault);
-	weather->provider_changes = false;
 }

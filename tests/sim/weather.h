@@ -28,7 +28,10 @@ struct weather {
 	uint32_t systems_count;   /* system prompts per upstream and model */
 	uint32_t documents_count; /* under each system; 0: no second level */
 	uint32_t pools_count;
-	uint64_t arrive_us;       /* jobs come within so long */
+	uint32_t waves_count; /* 0, or: jobs come in waves, each with its own prefix … */
+	uint64_t wave_us;     /* … so far apart */
+	int shape;            /* enum producer_shape */
+	uint64_t arrive_us;   /* jobs come within so long */
 	uint32_t burst_permille;  /* jobs that come at one instant, at the beginning */
 	uint32_t single_permille; /* jobs whose prefix nobody shares */
 	uint32_t opaque_permille; /* bodies that cannot be split */
@@ -43,6 +46,7 @@ struct weather {
 	uint32_t cancel_permille;
 	uint32_t bad_permille; /* malformed or unsupported envelopes */
 	uint64_t hold_max_ms;  /* of the jobs; 0: the default */
+	bool unheld;           /* the upstreams hold nobody */
 	uint64_t timeout_ms;   /* of a request */
 	uint64_t max_wait_ms;
 	uint32_t tokens_per_kb; /* bytes of a prefix stand for so many tokens */
@@ -63,6 +67,7 @@ struct weather {
 	/* providers */
 	struct engine_config provider; /* memory sizes, knobs; seed filled in */
 	bool provider_changes;         /* its knobs are drawn again now and then */
+	bool keeps_trouble;            /* weather_clear leaves the provider as it is */
 
 	uint64_t safety_us; /* faults until then */
 };

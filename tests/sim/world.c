@@ -7,7 +7,7 @@
 
 #define SECOND_US   1000000ull
 #define LIVENESS_US (1800 * SECOND_US) /* for everything to finish, and … */
-#define PER_JOB_US  (10 * SECOND_US)   /* … so much more for each job */
+#define PER_JOB_US  (10 * SECOND_US)   /* … so much more for each job, at least */
 #define REST_US     (75 * SECOND_US)   /* one audit and all leases later */
 #define CENSUS_US   (7 * SECOND_US)
 #define LOOK_US     (1 * SECOND_US)
@@ -62,6 +62,7 @@ configure_upstreams(struct world *world)
 			.markers = u == 0,
 			.exact = u == 0,
 			.proves = u == 0,
+			.hold_max_ms = weather->unheld ? 0 : 30000,
 			.limits_count = weather->models_count,
 		};
 		upstream->traits.tokens_min = 64;
@@ -204,12 +205,37 @@ is_done(const struct world *world)
 	return producer_is_done(&world->producer) && oracle_all_ended(&world->oracle);
 }
 
-bool
-world_run(struct world *world)
+/* How long one job may take a provider with limits, at full price. */
+static uint64_t
+job_us(const struct weather *weather)
 {
-	uint64_t end_us = world->weather.safety_us + LIVENESS_US +
-	                  PER_JOB_US * world->weather.jobs_count;
+	const uint32_t *limits = weather->provider.limits[0].per_minute;
+	const uint64_t needs[LIMIT_BUCKET_COUNT] = {
+		[LIMIT_BUCKET_REQUESTS] = 1,
+		[LIMIT_BUCKET_INPUT] = 4 * weather->tokens_per_kb,
+		[LIMIT_BUCKET_OUTPUT] = weather->output_tokens,
+	};
+	uint64_t longest_us = PER_JOB_US;
 
+	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++) {
+		if (limits[i] > 0)
+			longest_us =
+				MAX(longest_us, needs[i] * 60 * SECOND_US / limits[i]);
+	}
+	return longest_us;
+}
+
+/* The latest moment at which everything has to have ended. */
+static uint64_t
+end_us(const struct world *world)
+{
+	return world->weather.safety_us + LIVENESS_US +
+	       job_us(&world->weather) * world->oracle.jobs_count;
+}
+
+void
+world_start(struct world *world)
+{
 	for (uint32_t i = 0; i < world->weather.schedulers_count; i++)
 		scheduler_host_start(&world->schedulers[i]);
 	for (uint32_t i = 0; i < world->weather.workers_count; i++)
@@ -217,10 +243,12 @@ world_run(struct world *world)
 	producer_start(&world->producer);
 	accident_start(world);
 	agenda_in(&world->agenda, CENSUS_US, on_census, world, 0);
-	if (!world_run_until(world, world->weather.safety_us))
-		return false;
-	accident_stop(world);
-	while (!is_done(world) && world->agenda.now_us < end_us) {
+}
+
+bool
+world_run_out(struct world *world)
+{
+	while (!is_done(world) && world->agenda.now_us < end_us(world)) {
 		if (!world_run_until(world, world->agenda.now_us + LOOK_US))
 			return false;
 	}
@@ -229,4 +257,14 @@ world_run(struct world *world)
 	oracle_check_end(&world->oracle);
 	trace_line(&world->trace, "the end");
 	return !world->oracle.failed;
+}
+
+bool
+world_run(struct world *world)
+{
+	world_start(world);
+	if (!world_run_until(world, world->weather.safety_us))
+		return false;
+	accident_stop(world);
+	return world_run_out(world);
 }

@@ -52,10 +52,13 @@ struct world {
 struct world *world_create(const struct weather *weather, FILE *out);
 void world_destroy(struct world *world);
 
-/* Plays until everything ended or the time is up; false if the oracle objects. */
+/* Plays all of it; false if the oracle objects. */
 bool world_run(struct world *world);
 
-/* The same until a moment of world time, or until the oracle objects. */
+/* The same in pieces: everything starts; until a moment of world time, or until the
+ * oracle objects; until everything has ended or the time is up. */
+void world_start(struct world *world);
 bool world_run_until(struct world *world, uint64_t until_us);
+bool world_run_out(struct world *world);
 
 #endif
