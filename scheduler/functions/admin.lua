@@ -2,6 +2,19 @@
 
 do
 
+-- True if the entry `id` of the inbox is not one job but many, which have ids of their own.
+local function is_pack(id)
+	local fields = payload.entry(id) or {}
+	for i = 1, #fields - 1, 2 do
+		local first = fields[i] == 'm' and byte(fields[i + 1], 1) or 0
+		if fields[i] == 'json' and find(fields[i + 1], '^%s*%[') or
+			first >= 144 and first <= 159 or first == 220 or first == 221 then
+			return true
+		end
+	end
+	return false
+end
+
 -- cancel id
 local function cancel()
 	local id = text_at(2, 'id')
@@ -9,7 +22,7 @@ local function cancel()
 		refuse('id', 'expected a job id, got "' .. sub(id, 1, 40) .. '"')
 	end
 	local kind = not call('ZSCORE', key.dead, id) and job.payload_kind(id)
-	if not kind then
+	if not kind or (kind == 'entry' and not job.is_admitted(id) and is_pack(id)) then
 		return { 'OK', now, 'gone' }
 	end
 	job.end_from_outside(id, kind, 'cancelled')

@@ -93,6 +93,7 @@ local function family_admit(at, unders)
 		family.pushed = true -- so that its lanes are looked at
 	end
 	if old ~= family.tail or family.fresh then
+		family.fresh = family.fresh or old.lanes ~= family.tail.lanes -- those have no record yet
 		local ancestors = family.tail.ancestors
 		for i = 1, #ancestors do
 			unders[#unders + 1] = { ancestors[i], id }
@@ -200,19 +201,25 @@ end
 
 -- L: id due family band bytes.  Without a family nobody knows yet where it belongs: its
 -- named prefix is missing.
-local function delayed_admit(at, n)
+local function delayed_one(i)
+	local past = past_of(argv[i])
+	local list = argv[i + 3]
+	if not LIST_OF[list] then
+		refuse('L', 'expected h, n, l or now, got "' .. sub(list, 1, 40) .. '"')
+	end
+	past.family, past.element = argv[i + 2], argv[i] .. '~'
+	past.band, past.now = list == 'now' and 'h' or list, list == 'now' and '1' or ''
+	payload.new_slim(argv[i], argv[i + 4])
+	note('laters', number_at(i + 1, 'due'), argv[i])
+	past.reason, past.dirty = argv[i + 2] == '' and 'undecided' or 'delayed', true
+	family_count(argv[i + 2], 1)
+end
+
+local function delayed_admit(at, n, over)
 	for i = at, at + 5 * (n - 1), 5 do
-		local past = past_of(argv[i])
-		local list = argv[i + 3]
-		if not LIST_OF[list] then
-			refuse('L', 'expected h, n, l or now, got "' .. sub(list, 1, 40) .. '"')
+		if not over[argv[i]] then
+			delayed_one(i)
 		end
-		past.family, past.element = argv[i + 2], argv[i] .. '~'
-		past.band, past.now = list == 'now' and 'h' or list, list == 'now' and '1' or ''
-		payload.new_slim(argv[i], argv[i + 4])
-		note('laters', number_at(i + 1, 'due'), argv[i])
-		past.reason, past.dirty = argv[i + 2] == '' and 'undecided' or 'delayed', true
-		family_count(argv[i + 2], 1)
 	end
 end
 
@@ -235,15 +242,21 @@ local function undecided_end(groups)
 end
 
 -- D: id reason text bytes reply result_ttl result
-local function dead_admit(at, n)
+local function dead_one(i)
+	local id, bytes = argv[i], argv[i + 3]
+	if bytes ~= '' then
+		payload.new_slim(id, bytes)
+	end
+	bury(past_of(id), id, bytes ~= '', argv[i + 1], argv[i + 2])
+	result_out(id, argv[i + 4], number_at(i + 5, 'result_ttl'), argv[i + 6] ~= '' and
+		argv[i + 6] or end_result(id, 'dead', argv[i + 1], argv[i + 2]))
+end
+
+local function dead_admit(at, n, over)
 	for i = at, at + 7 * (n - 1), 7 do
-		local id, bytes = argv[i], argv[i + 3]
-		if bytes ~= '' then
-			payload.new_slim(id, bytes)
+		if not over[argv[i]] then
+			dead_one(i)
 		end
-		bury(past_of(id), id, bytes ~= '', argv[i + 1], argv[i + 2])
-		result_out(id, argv[i + 4], number_at(i + 5, 'result_ttl'), argv[i + 6] ~= '' and
-			argv[i + 6] or end_result(id, 'dead', argv[i + 1], argv[i + 2]))
 	end
 end
 
@@ -263,7 +276,7 @@ local function pools_store(known)
 	end
 end
 
-local function admit_store(groups, unders)
+local function admit_store(groups, unders, over)
 	local at = groups.X[1]
 	for i = at, at + 2 * (groups.X[2] - 1), 2 do
 		if call('EXISTS', key.ns .. 'px:' .. argv[i]) == 0 then
@@ -276,7 +289,9 @@ local function admit_store(groups, unders)
 	end
 	at = groups.T[1]
 	for i = at, at + 2 * (groups.T[2] - 1), 2 do
-		call('ZADD', key.deadline, argv[i + 1], argv[i])
+		if not over[argv[i]] then
+			call('ZADD', key.deadline, argv[i + 1], argv[i])
+		end
 	end
 	for i = 1, #unders do
 		call('SADD', key.ns .. 'under:' .. unders[i][1], unders[i][2])
@@ -299,7 +314,7 @@ local function lanes_shut()
 end
 
 -- Everything that is read about the small groups, and what may be wrong with them.
-local function admit_check(groups, unders)
+local function admit_check(groups, unders, over)
 	local at = groups.P[1]
 	for i = at, at + 2 * (groups.P[2] - 1), 2 do
 		if not is_name(argv[i]) then
@@ -315,7 +330,9 @@ local function admit_check(groups, unders)
 	end
 	at = groups.S[1]
 	for i = at, at + 2 * (groups.S[2] - 1), 2 do
-		payload.new_slim(argv[i], argv[i + 1])
+		if not over[argv[i]] then
+			payload.new_slim(argv[i], argv[i + 1])
+		end
 	end
 	for i = groups.G[1], groups.G[1] + groups.G[2] - 1 do
 		payload.entry_gone(argv[i])
@@ -361,9 +378,10 @@ local function admit()
 	end
 	runs_admit(groups)
 	undecided_end(groups)
-	delayed_admit(groups.L[1], groups.L[2])
-	dead_admit(groups.D[1], groups.D[2])
-	admit_check(groups, unders)
+	local over = early.take(groups, argv[3])
+	delayed_admit(groups.L[1], groups.L[2], over)
+	dead_admit(groups.D[1], groups.D[2], over)
+	admit_check(groups, unders, over)
 	local lane_ids = {}
 	for i = 1, family_n do
 		for j = 1, family_list[i].pushed and #family_list[i].tail.lanes or 0 do
@@ -378,7 +396,7 @@ local function admit()
 	book_store()
 	crowd.store()
 	pools_store(pools)
-	admit_store(groups, unders)
+	admit_store(groups, unders, over)
 	call('HSET', key.meta, 'cursor', to)
 	deliver()
 	return { 'OK', now }

@@ -82,8 +82,11 @@ local function is_name(text)
 	return #text <= 128 and find(text, '^[%w._-]+$') ~= nil
 end
 
+-- An id as it is printed: Redis finds an entry by "007-1", too, and nobody else does.
 local function is_job(id)
-	return #id <= 60 and find(id, '^%d+%-%d+%.?%d*$') ~= nil
+	local ms, seq, part = match(id, '^(%d+)%-(%d+)(.*)$')
+	return ms ~= nil and #id <= 60 and not find(ms, '^0.') and not find(seq, '^0.') and
+		(part == '' or find(part, '^%.[1-9]%d*$') ~= nil)
 end
 
 -- ---- keys --------------------------------------------------------------------------
@@ -114,7 +117,8 @@ local bind
 do
 
 local FIXED = { 'jobs', 'families', 'lanes', 'pools', 'workers', 'dying', 'tickets', 'idle',
-	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'look', 'events', 'wake' }
+	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'early', 'look', 'events',
+	'wake' }
 
 function bind(meta)
 	local ns = match(meta, '^(.+:)meta$')

@@ -272,8 +272,8 @@ local function leased_among(wanted)
 end
 
 -- Whether the inbox has handed this id over already; who has not been admitted stands in
--- no list and needs no mark.
-local function is_admitted(id)
+-- no list and needs no mark.  n 0: all jobs of that entry.
+function job.is_admitted(id)
 	local entry, n = match(call('HGET', key.meta, 'cursor') or '0-0 0', '^(%S+) (%d+)$')
 	if not entry then
 		return false
@@ -286,7 +286,7 @@ local function is_admitted(id)
 	if seq ~= at_seq then
 		return seq < at_seq
 	end
-	return part <= n + 0
+	return n == '0' or (part > 0 and part <= n + 0)
 end
 
 -- 'entry', 'slim', or nil if the job is not alive.
@@ -298,7 +298,7 @@ function job.payload_kind(id)
 end
 
 -- Ends a waiting job from outside: its payload goes now; if it stands in a list, a mark is
--- left for whoever meets it there.
+-- left for whoever meets it there; if it may be on its way into one, a mark for `admit`.
 function job.end_waiting(id, slim, reason)
 	if call('ZSCORE', key.later, id) then
 		finish(id, slim, true)
@@ -306,8 +306,10 @@ function job.end_waiting(id, slim, reason)
 		set_del(key.later, id)
 	else
 		finish(id, slim, false) -- its history goes with the mark
-		if is_admitted(id) then
+		if job.is_admitted(id) then
 			note('marks_new', id, reason)
+		else
+			early.note(id)
 		end
 	end
 end

@@ -141,6 +141,14 @@ def test_a_parent_counts_its_children(store):
     assert store.family(root).live == 2
 
 
+def test_a_parent_may_get_jobs_of_its_own(store):
+    root = Family(1)
+    store.enqueue(Family(2, px=[root.id, Family(2).id]))
+    store.enqueue(root)
+    assert store.family(root).lanes == root.lane
+    assert store.events("drift") == [], "its lane is new, not lost"
+
+
 def test_delayed_jobs_wait_in_later_and_become_ready(store):
     family = Family(1)
     entry = store.add()

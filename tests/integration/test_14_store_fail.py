@@ -1,6 +1,7 @@
 """fail, release: attempts, deferrals, later, dead; and back again by requeue."""
 
 import pytest
+import redis
 
 from store import WRITING, Family, Worker
 from test_11_store_claim import opened
@@ -222,6 +223,86 @@ def test_a_cancelled_job_that_is_not_admitted_yet_leaves_no_mark_15(store):
     entry = store.add()
     assert store.ok("cancel", entry) == ["ended"]
     assert store.redis.exists(store.key("ended")) == 0
+
+
+@pytest.mark.parametrize("slim", [False, True])
+def test_a_job_cancelled_on_its_way_into_a_list_does_not_come_back_15(store, slim):
+    """The scheduler has read the entry; the cancel comes before its `admit`."""
+    family = Family(1)
+    entry, other = store.add(reply="box"), store.add()
+    element = entry + ("~" if slim else "")
+    assert store.ok("cancel", entry) == ["ended"]
+    slims = [(entry, "the payload")] if slim else []
+    gone = [entry] if slim else []
+    assert store.admit(other, families=[family], slims=slims, gone=gone,
+                       runs=[(family, "n", [element, other])])[0] == "OK"
+    assert store.is_conserved()
+    assert store.redis.exists(store.key(f"slim:{entry}"), store.key("early")) == 0
+    store.open(family)
+    worker = Worker(store)
+    assert worker.claim().ids == [other]
+    assert store.redis.exists(store.key("ended")) == 0
+    assert len(store.replies("box")) == 1
+
+
+def test_a_delayed_or_dead_job_cancelled_on_its_way_is_left_out_15(store):
+    family = Family(1)
+    delayed, dead = store.add(), store.add(reply="box")
+    assert store.ok("cancel", delayed) == store.ok("cancel", dead) == ["ended"]
+    assert store.admit(dead, families=[family], gone=[delayed],
+                       later=[(delayed, store.now() + 5, family.id, "n", "payload")],
+                       deadlines=[(delayed, store.now() + 9)],
+                       dead=[(dead, "malformed", "no", "", "box", 60000, "")])[0] == "OK"
+    for name in ("later", "dead", "deadline", "early", "ended"):
+        assert store.redis.exists(store.key(name)) == 0, name
+    assert len(store.replies("box")) == 1, "it was cancelled, and is not dead as well"
+    assert store.family(family).live == 0
+
+
+def test_the_mark_of_an_entry_that_nobody_read_goes_with_the_cursor_15(store):
+    entry = store.add()
+    assert store.ok("cancel", entry) == ["ended"]
+    store.wait_past(int(entry.split("-")[0]))
+    for _ in range(2):
+        store.enqueue(Family(1))
+    assert store.redis.exists(store.key("early")) == 0
+
+
+def test_a_packed_job_is_cancelled_though_its_entry_was_the_last_15(store):
+    family = Family(1)
+    entry = store.add(json="[{},{}]")
+    parts = [f"{entry}.{n}" for n in (1, 2)]
+    store.admit(entry, families=[family], slims=[(part, "x") for part in parts],
+                gone=[entry], runs=[(family, "n", [part + "~" for part in parts])])
+    assert store.ok("cancel", parts[0]) == ["ended"]
+    assert store.is_conserved()
+    store.open(family)
+    assert Worker(store).claim().ids == [parts[1]]
+
+
+@pytest.mark.parametrize("fields", [{"json": " [{},{}]"}, {"m": b"\x92\x80\x80"},
+                                    {"m": b"\xdc\x00\x11" + 17 * b"\x80"}])
+def test_a_pack_is_no_job_15(store, fields):
+    family = Family(1)
+    entry = store.add(**fields)
+    assert store.ok("cancel", entry) == ["gone"]
+    store.admit(entry, 1, families=[family], slims=[(f"{entry}.1", "x")],
+                runs=[(family, "n", [f"{entry}.1~"])])
+    assert store.ok("cancel", entry) == ["gone"], "in the middle of it"
+    assert store.redis.xlen(store.key("jobs")) == 1
+    store.admit(entry, families=[family], slims=[(f"{entry}.2", "x")], gone=[entry],
+                runs=[(family, "n", [f"{entry}.2~"])])
+
+
+@pytest.mark.parametrize("zeros", ["0{ms}-{seq}", "{ms}-0{seq}", "{ms}-{seq}.", "{ms}-{seq}.0",
+                                   "{ms}-{seq}.01"])
+def test_an_id_has_one_spelling(store, zeros):
+    """Redis finds the entry under all of them, the mark would be met under one."""
+    [id] = store.enqueue(Family(1))
+    ms, seq = id.split("-")
+    with pytest.raises(redis.ResponseError, match="expected a job id"):
+        store.ok("cancel", zeros.format(ms=ms, seq=seq))
+    assert store.redis.xlen(store.key("jobs")) == 1
 
 
 def test_deadlines_end_jobs_that_nobody_pops_15(store):
