@@ -189,6 +189,13 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 	}
 }
 
+static bool
+says_nothing_more(enum event_kind kind)
+{
+	return kind == EVENT_MODEL || kind == EVENT_BUDGET ||
+	       kind == EVENT_RECOVERED_BUDGET || kind == EVENT_RECOVERED_END;
+}
+
 void
 core_trace_event(FILE *out, const struct core_rig *rig, const struct event *event)
 {
@@ -197,9 +204,12 @@ core_trace_event(FILE *out, const struct core_rig *rig, const struct event *even
 	    event->kind == EVENT_SHORT ||
 	    (event->kind == EVENT_GRANTED && event->granted.status == EVENT_STATUS_DONE))
 		return;
-	fprintf(out, "%6llu > %-8s ",
-	        (unsigned long long)(rig->now_ms - CORE_RIG_START_MS),
-	        event_kind_text(event->kind));
+	fprintf(out, "%6llu > ", (unsigned long long)(rig->now_ms - CORE_RIG_START_MS));
+	if (says_nothing_more(event->kind)) {
+		fprintf(out, "%s\n", event_kind_text(event->kind));
+		return;
+	}
+	fprintf(out, "%-8s ", event_kind_text(event->kind));
 	print_event(out, rig, event);
 	fprintf(out, "\n");
 }
