@@ -133,7 +133,7 @@ tool_chunks(struct stream *stream, uint32_t choice)
 	(void)buffer_append_text(&stream->json, "\"role\":\"assistant\",\"content\":null,"
 	                                        "\"tool_calls\":[{\"index\":0,");
 	append_call(answer, choice, &stream->json);
-	(void)buffer_append_text(&stream->json, "\"\"}}]");
+	(void)buffer_append_text(&stream->json, "\"\"}}],\"refusal\":null");
 	end(stream, NULL, 0);
 	begin(stream, choice);
 	(void)buffer_append_text(
