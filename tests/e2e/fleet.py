@@ -12,9 +12,15 @@ import time
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WARMQ_BUILD", ROOT / "build"))
 WARMQ = BUILD / "cli" / "warmq"
+
+
+LONG = pytest.mark.skipif(not os.environ.get("WARMQ_LONG"),
+                          reason="takes minutes; WARMQ_LONG=1 runs it")
 
 
 def wait_until(condition, seconds, what):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fleet import ROOT, Fleet, digest, long_text, wait_until
+from fleet import LONG, ROOT, WARMQ, Fleet, digest, long_text, wait_until
 
 MODEL = "claude-sonnet-4-5"
 SYSTEM = long_text(8000, "policy \"quoted\" \u00e4 / and so on. ")
@@ -34,6 +34,19 @@ def test_six_cells_of_the_burst_keep_what_is_promised():
     done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
                            "--quick"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_twenty_prefixes_at_once_are_written_once_each_without_standing_still():
+    """Their gates open one after the other, while all of the pace is taken by long jobs."""
+    done = subprocess.run([str(WARMQ), "demo", "--json", "--only", "warmq", "--families",
+                           "20", "--prefix-tokens", "5000", "--jobs", "200"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    assert answer["done"] == 200
+    assert answer["warmq"]["writes"] == 20 and answer["warmq"]["peak_writers"] == 1
+    assert answer["warmq"]["uncached"] <= 2 * 5000, "at most one started cold"
+    assert answer["warmq"]["makespan_ms"] <= 1.5 * answer["lower_bound_ms"]
 
 
 def serialise(number):
@@ -154,3 +167,18 @@ def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
         refused = stats["requests_by_status"].get("429", 0)
         assert refused <= 0.01 * stats["requests"], stats["requests_by_status"]
         assert stats["writes"] == 1
+
+
+@LONG
+def test_token_limits_are_kept_over_two_minutes(tmp_path):
+    """More output than the account has: 200 answers of 1,000 tokens at 90,000 a minute."""
+    bodies = [json.dumps(body_of(number, max_tokens=8192)) for number in range(200)]
+    with Fleet(tmp_path, knobs={**KNOBS, "itpm": 450000, "otpm": 90000, "job_ms": 2000,
+                                "output_tokens": 1000}) as fleet:
+        fleet.start_all()
+        _, took = fleet.burst(bodies, seconds=300)
+        stats = fleet.stats()
+        refused = stats["requests_by_status"].get("429", 0)
+        assert refused <= 0.01 * stats["requests"], stats["requests_by_status"]
+        at_best = (200 * 1000 - 90000) / 90000 * 60
+        assert took <= 1.25 * at_best + 10, "nor is the account left idle"

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fleet import Fleet, anthropic_body, digest, long_text, wait_until
+from fleet import LONG, Fleet, anthropic_body, digest, long_text, wait_until
 
 KNOBS = {"latency_ms": 30, "prefill_tokens_per_second": 20000, "job_ms": 400}
 
@@ -95,3 +95,17 @@ def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes(tmp_path)
         assert stats["writes"] == 3 and stats["peak_writers"] == 1
         assert fleet.redis("HGET", "warmq:meta", "owner") != first
         assert fleet.processes["scheduler"].poll() is None, "it stands by"
+
+
+@LONG
+def test_jobs_of_a_dead_worker_are_done_by_others_within_45_seconds_and_a_run(tmp_path):
+    results = {}
+    with Fleet(tmp_path, knobs={**KNOBS, "job_ms": 3000}) as fleet:
+        fleet.start_all(2, 20)
+        ids = fleet.enqueue(bodies_of(0, 100))
+        gather(fleet, results, 10, 20, "10 results")
+        fleet.kill("worker-1")
+        died = time.monotonic()
+        gather(fleet, results, 100, 70, "100 results")
+        assert time.monotonic() - died <= 45 + 2 * 3
+        check_done(results, ids)
