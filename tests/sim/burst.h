@@ -3,7 +3,7 @@
  *   warmq-sim burst [--jobs N] [--slots N] [--job-ms N] [--seeds N] [--naive]
  *                   [--lag MS | --lag-uniform MS] [--waves N] [--cache-off]
  *                   [--usage-missing] [--limits] [--shape NAME] [--trace]
- *   warmq-sim numbers          every row that is promised, checked
+ *   warmq-sim numbers [--seeds N]     every row that is promised, checked
  *
  * The real scheduler, worker agent and functions against the provider's models; base
  * latency 0.1 s +-20 %, 10,000 tokens of prefill a second, a job's own time counted from
@@ -22,6 +22,6 @@
 
 /* Both take the words behind the verb and answer the exit status. */
 int burst_main(int argc, char **argv);
-int burst_numbers(void);
+int burst_numbers(int argc, char **argv);
 
 #endif

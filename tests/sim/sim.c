@@ -201,7 +201,7 @@ main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "burst") == 0)
 		return burst_main(argc - 2, argv + 2);
 	if (argc > 1 && strcmp(argv[1], "numbers") == 0)
-		return burst_numbers();
+		return burst_numbers(argc - 2, argv + 2);
 	if (!read_options(argc, argv, &options))
 		return usage();
 	if (!play_first(&options))

@@ -35,6 +35,7 @@ weather_init_calm(struct weather *weather, uint64_t seed)
 			.timing = TIMING_KNOBS_DEFAULT,
 		},
 		.safety_us = 60 * SECOND_US,
+		.rest_us = 75 * SECOND_US, /* one audit and all leases later */
 	};
 	weather->provider.timing.job_us = 2 * SECOND_US;
 	weather->provider.timing.job_permille = 200;

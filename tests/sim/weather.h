@@ -70,6 +70,7 @@ struct weather {
 	bool keeps_trouble;            /* weather_clear leaves the provider as it is */
 
 	uint64_t safety_us; /* faults until then */
+	uint64_t rest_us; /* after everything has ended: time to leave something behind */
 };
 
 void weather_init_calm(struct weather *weather, uint64_t seed);

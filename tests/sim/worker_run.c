@@ -208,6 +208,22 @@ tokens_of(const struct worker_run *run, size_t len)
 	return (uint32_t)(len * run->worker->weather->tokens_per_kb / 1024);
 }
 
+/* Markers of the user's at the boundaries are kept in the third column of an own value,
+ * one letter for T, S and M. */
+static bool
+is_marked(const struct worker_run *run, uint32_t segment)
+{
+	static const char TIERS[] = "TSM";
+	const char *own = buffer_text(&run->body);
+	const char *tier = strchr(TIERS, run->tiers[segment]);
+
+	if ((run->marks >> segment & 1) != 0)
+		return true;
+	if (strncmp(own, "own1 ", 5) != 0 || run->body.len < 10 || !tier || *tier == '\0')
+		return false;
+	return own[7 + (tier - TIERS)] != '-';
+}
+
 /* What the provider will see. */
 static void
 fill_ask(const struct worker_run *run, struct site_ask *ask)
@@ -231,7 +247,7 @@ fill_ask(const struct worker_run *run, struct site_ask *ask)
 	};
 	(void)snprintf(ask->id, sizeof ask->id, "%s", run->id);
 	for (; at < run->segments_count; at++) {
-		bool marked = (run->marks >> at & 1) != 0 ||
+		bool marked = is_marked(run, at) ||
 		              (run->ticket && at + 1 == run->segments_count);
 
 		id_hash_field(&hash, buffer_span(&run->segments[at]));
@@ -303,6 +319,7 @@ take_segments(struct worker_run *run, const struct reply *reply)
 
 		if (!newline || run->segments_count == WORKER_RUN_SEGMENTS_MAX)
 			continue; /* a small prefix stays in its job's body */
+		run->tiers[run->segments_count] = value.len > 6 ? value.data[6] : '?';
 		buffer_append(
 			&run->segments[run->segments_count++],
 			(struct span){ newline + 1,

@@ -39,7 +39,9 @@ struct worker_run {
 	char reply[SITE_ID_SIZE];
 	struct buffer body;
 	struct buffer segments[WORKER_RUN_SEGMENTS_MAX]; /* root first */
+	char tiers[WORKER_RUN_SEGMENTS_MAX + 1];         /* T, S, M of each */
 	uint32_t segments_count;
+	uint32_t user_marks; /* segments that the job itself has marked at their ends */
 	struct site_call *call;
 	uint64_t sent_ms, first_ms; /* local; 0: not yet */
 };

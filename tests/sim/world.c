@@ -8,7 +8,6 @@
 #define SECOND_US   1000000ull
 #define LIVENESS_US (1800 * SECOND_US) /* for everything to finish, and … */
 #define PER_JOB_US  (10 * SECOND_US)   /* … so much more for each job, at least */
-#define REST_US     (75 * SECOND_US)   /* one audit and all leases later */
 #define CENSUS_US   (7 * SECOND_US)
 #define LOOK_US     (1 * SECOND_US)
 #define STEPS_MAX   20000000ull /* of the agenda: a loop without end */
@@ -252,7 +251,8 @@ world_run_out(struct world *world)
 		if (!world_run_until(world, world->agenda.now_us + LOOK_US))
 			return false;
 	}
-	if (is_done(world) && !world_run_until(world, world->agenda.now_us + REST_US))
+	if (is_done(world) &&
+	    !world_run_until(world, world->agenda.now_us + world->weather.rest_us))
 		return false;
 	oracle_check_end(&world->oracle);
 	trace_line(&world->trace, "the end");
