@@ -47,6 +47,7 @@ touch_all(struct core *core)
 static void
 on_hold(struct core *core, const struct event *event)
 {
+	VERIFY(event->kind == EVENT_HOLD);
 	if (core->hold == event->hold.on)
 		return;
 	core->hold = event->hold.on;
@@ -135,6 +136,7 @@ on_start(struct core *core, const struct event *event)
 	uint32_t index = family_at(core, start->lane);
 	const struct family *family;
 
+	VERIFY(start->role < LANE_ROLE_COUNT);
 	if (index == FAMILY_NONE || start->role == LANE_PLAIN)
 		return;
 	family = &core->families[index];
@@ -153,6 +155,7 @@ on_start(struct core *core, const struct event *event)
 static bool
 is_told_early(const struct core *core, const struct family *family)
 {
+	VERIFY(family->model < core->models_count);
 	return core->models[family->model].traits.streams &&
 	       !(family->flags & EVENT_FAMILY_NO_STREAM);
 }
@@ -165,6 +168,8 @@ take_usage(struct core *core, uint32_t index, const struct event_usage *usage, b
 	bool credited = false;
 	struct evidence evidence;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(usage->role < LANE_ROLE_COUNT);
 	grant_take_proof(core, family_leaf(family), usage->g);
 	evidence_judge(core, index, usage, &evidence);
 	/* First the pacer: this request started before the gate that it may open. */
@@ -208,6 +213,7 @@ on_back(struct core *core, const struct event *event)
 	const struct event_back *back = &event->back;
 	uint32_t index = family_at(core, back->lane);
 
+	VERIFY(back->why < LANE_BACK_COUNT);
 	if (index == FAMILY_NONE)
 		return;
 	grant_take_proof(core, family_leaf(&core->families[index]), back->g);
@@ -342,6 +348,8 @@ expire(struct core *core, uint32_t timer)
 {
 	uint32_t lanes = core->config.lanes_max, families = core->config.families_max;
 
+	VERIFY(timer < core->config.lanes_max + core->config.families_max +
+	                       core->config.budgets_max);
 	if (timer < lanes)
 		lane_expire(core, timer);
 	else if (timer < lanes + families)
@@ -353,6 +361,7 @@ expire(struct core *core, uint32_t timer)
 static void
 run_timers(struct core *core)
 {
+	VERIFY(!core->recovering);
 	for (uint32_t i = 0; i < TIMERS_PER_STEP; i++) {
 		uint32_t timer = heap_peek(&core->timers);
 
@@ -369,6 +378,7 @@ plan(struct core *core)
 {
 	bool planned = false;
 
+	VERIFY(core->plan_first == 0 || core->plan_first < core->pools_count);
 	for (uint32_t i = 0; i < core->pools_count; i++) {
 		uint32_t index = (core->plan_first + i) % core->pools_count;
 
@@ -406,6 +416,7 @@ core_deadline(const struct core *core)
 {
 	uint32_t timer = heap_peek(&core->timers);
 
+	VERIFY(timer == HEAP_NONE || heap_contains(&core->timers, timer));
 	if (core->recovering)
 		return CORE_DEADLINE_NONE;
 	if (grant_is_due(core))

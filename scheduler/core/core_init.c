@@ -36,6 +36,7 @@ measure(const struct core_config *config, size_t ret_sizes[PART_COUNT])
 {
 	const struct core_config *c = config;
 
+	VERIFY(config->lanes_max > 0);
 	ret_sizes[PART_MODELS] = c->models_max * sizeof(struct model);
 	ret_sizes[PART_POOLS] = c->pools_max * sizeof(struct pool);
 	ret_sizes[PART_PACERS] = c->budgets_max * sizeof(struct pacer);
@@ -82,6 +83,7 @@ core_size(const struct core_config *config)
 {
 	size_t sizes[PART_COUNT], size = aligned(sizeof(struct core));
 
+	VERIFY(config);
 	check(config);
 	measure(config, sizes);
 	for (uint32_t i = 0; i < PART_COUNT; i++)
@@ -96,6 +98,7 @@ place(struct core *core, char *memory)
 	size_t sizes[PART_COUNT];
 	void *parts[PART_COUNT];
 
+	VERIFY(memory);
 	measure(config, sizes);
 	memory += aligned(sizeof *core);
 	for (uint32_t i = 0; i < PART_COUNT; i++) {
@@ -122,6 +125,7 @@ place(struct core *core, char *memory)
 static void
 clear(struct core *core)
 {
+	VERIFY(core->recovering);
 	list_init(&core->lanes_free);
 	list_init(&core->families_free);
 	list_init(&core->idle);

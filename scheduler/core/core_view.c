@@ -23,6 +23,8 @@ view_lane(const struct core *core, const struct family *family, uint32_t place)
 		.marked = family_marks(core, family) & 1u << place,
 	};
 
+	VERIFY(place < family->lanes_count);
+	VERIFY(family->lanes[place] < core->config.lanes_max);
 	if (!core->hold || !core->models[lane->model].traits.hold) {
 		view.gate = LANE_BYPASS;
 		view.reason = LANE_REASON_OFF;
@@ -43,6 +45,7 @@ tightest(const struct family *family, const struct pacer *pacer)
 	enum event_bucket best = EVENT_BUCKET_COUNT;
 	uint64_t fits_best = UINT64_MAX;
 
+	VERIFY(pacer->pace > 0);
 	for (uint32_t i = 0; i < EVENT_BUCKET_COUNT; i++) {
 		uint64_t limit = pacer_limit(pacer, i);
 
@@ -58,6 +61,8 @@ static void
 explain_shut(const struct core *core, const struct family *family,
              struct core_family_view *view)
 {
+	VERIFY(!family_starts(core, family));
+	VERIFY(family->waiting > 0);
 	view->blocked_on = CORE_BLOCKED_WRITING;
 	if (family->state == FAMILY_WAITING) {
 		view->blocked_on = CORE_BLOCKED_ORDER;
@@ -86,6 +91,8 @@ explain_ready(const struct core *core, const struct family *family,
 	const struct pool *pool = &core->pools[family->pool];
 	enum event_bucket bucket = tightest(family, pacer);
 
+	VERIFY(family_starts(core, family));
+	VERIFY(family->waiting > 0);
 	if (pacer_is_rising(core, pacer) && pacer->pace < pool->slots) {
 		view->blocked_on = CORE_BLOCKED_PACE;
 		view->blocked_number = pacer->pace;
@@ -104,6 +111,7 @@ explain(const struct core *core, const struct family *family,
 {
 	const struct pacer *pacer = &core->pacers[family->budget];
 
+	VERIFY(family->budget < core->pacers_count);
 	view->blocked_on = CORE_BLOCKED_NOTHING;
 	if (family->state == FAMILY_PAUSED) {
 		view->blocked_on = CORE_BLOCKED_PAUSED;

@@ -8,119 +8,6 @@
  * behind the leader's own deadline, a lease and a reap. */
 #define GIVE_UP_MS 120000
 
-static uint64_t
-patience(const struct core *core, const struct family *family)
-{
-	return model_patience(core, &core->models[family->model], family->hold_max_ms);
-}
-
-/* A ticket instead of a job: to write ahead of its jobs' turn, or when a job's first
- * event is not visible. */
-static bool
-wants_ticket(const struct core *core, const struct family *family, enum lane_role role)
-{
-	const struct model *model = &core->models[family->model];
-
-	if (!model->traits.calls || model->call_refused)
-		return false;
-	return (family->ahead && role == LANE_LEAD) || !model->traits.streams ||
-	       (family->flags & EVENT_FAMILY_NO_STREAM);
-}
-
-/* Lanes whose gates are shut, as places of the chain.  The family's own lane counts even
- * if it does not mark it, since Redis looks at it. */
-static uint32_t
-shut_places(const struct core *core, const struct family *family)
-{
-	uint32_t places = 0, own = 1u << (family->lanes_count - 1);
-
-	for (uint32_t i = 0; i < family->lanes_count; i++)
-		if ((family->gates | own) & 1u << i &&
-		    !lane_gate_starts(core->lanes[family->lanes[i]].gate))
-			places |= 1u << i;
-	return places;
-}
-
-/* How many starts all of the shut lanes admit; 0 also if there are none. */
-static uint32_t
-admitted(const struct core *core, const struct family *family, uint32_t places,
-         enum lane_role *ret_role)
-{
-	enum lane_role role = LANE_CANARY;
-	uint32_t count = places ? CREDIT_MAX : 0;
-
-	for (uint32_t i = 0; i < family->lanes_count; i++) {
-		const struct lane *lane = &core->lanes[family->lanes[i]];
-
-		if (!(places & 1u << i))
-			continue;
-		count = MIN(count, lane_admits(core, lane));
-		if (lane->gate == LANE_CLOSED)
-			role = LANE_LEAD;
-	}
-	*ret_role = role;
-	return count;
-}
-
-static void
-count_on(struct core *core, struct family *family, uint32_t count)
-{
-	for (uint32_t i = 0; i < family->lanes_count; i++) {
-		struct lane *lane = &core->lanes[family->lanes[i]];
-
-		if (!(family->credit.lanes & 1u << i))
-			continue;
-		lane->unproven += count;
-		if (lane->gate == LANE_CLOSED)
-			lane_move(core, family->lanes[i], LANE_WRITING, LANE_REASON_NONE);
-	}
-}
-
-static bool
-can_run(const struct core *core, const struct family *family)
-{
-	return core->hold && core->pools[family->pool].slots > 0 &&
-	       !pacer_is_parked(core, &core->pacers[family->budget]);
-}
-
-bool
-credit_elect(struct core *core, uint32_t index)
-{
-	struct family *family = &core->families[index];
-	struct lane *leaf = &core->lanes[family_leaf(family)];
-	uint32_t places = shut_places(core, family), count;
-	enum lane_role role;
-
-	if (family->credit.out > 0 || family->waiting == 0 || leaf->flight ||
-	    !can_run(core, family))
-		return false;
-	count = admitted(core, family, places, &role);
-	if (count == 0)
-		return false;
-
-	count = MIN(count, family->waiting);
-	if (wants_ticket(core, family, role)) {
-		role = LANE_TICKET;
-		count = 1;
-	}
-	family->credit = (struct credit){
-		.out = count,
-		.lanes = places,
-		.role = role,
-		.g = leaf->g + 1,
-		.pending = true,
-		.elected_ms = core->now_ms,
-		.look_ms = core->now_ms + core->config.look_ms,
-		.ticket_deadline_ms = core->now_ms + patience(core, family),
-	};
-	core->counts.elections++;
-	count_on(core, family, count);
-	lane_touch(core, family_leaf(family));
-	family_weigh(core, index);
-	family_arm(core, index);
-	return true;
-}
-
 /* One credit less: its lanes may elect again. */
 static void
 conclude(struct core *core, uint32_t index)
@@ -128,6 +15,8 @@ conclude(struct core *core, uint32_t index)
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(credit->started <= credit->out);
+	VERIFY(credit->lanes != 0);
 	VERIFY(credit->out > 0);
 	credit->out--;
 	credit->started = MIN(credit->started, credit->out);
@@ -158,6 +47,7 @@ fail_all(struct core *core, uint32_t index, enum lane_back why)
 	struct family *family = &core->families[index];
 	uint32_t lanes = family->credit.lanes;
 
+	VERIFY(why < LANE_BACK_COUNT);
 	while (family->credit.out > 0)
 		conclude(core, index);
 	for (uint32_t i = 0; i < family->lanes_count; i++)
@@ -172,8 +62,10 @@ adopt(struct core *core, uint32_t index, const struct event_start *start)
 {
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
-	uint32_t places = shut_places(core, family);
+	uint32_t places = credit_shut_places(core, family);
 
+	VERIFY(start->role < LANE_ROLE_COUNT);
+	VERIFY(credit->started <= credit->out);
 	if (places == 0 || credit->out > 0 || start->role == LANE_TICKET)
 		return;
 	*credit = (struct credit){
@@ -184,9 +76,9 @@ adopt(struct core *core, uint32_t index, const struct event_start *start)
 		.g = start->g,
 		.elected_ms = core->now_ms,
 		.started_ms = core->now_ms,
-		.look_ms = core->now_ms + patience(core, family),
+		.look_ms = core->now_ms + credit_patience(core, family),
 	};
-	count_on(core, family, 1);
+	credit_count_on(core, family, 1);
 	family_weigh(core, index);
 	family_arm(core, index);
 }
@@ -197,6 +89,7 @@ credit_take_start(struct core *core, uint32_t index, const struct event_start *s
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(index < core->config.families_max);
 	VERIFY(start->role != LANE_PLAIN);
 	if (start->role == LANE_HOLD_LIMIT || start->role == LANE_NOW) {
 		credit_take_other(core, index, true);
@@ -208,7 +101,7 @@ credit_take_start(struct core *core, uint32_t index, const struct event_start *s
 	}
 	credit->started++;
 	credit->started_ms = MIN(start->at_ms, core->now_ms);
-	credit->look_ms = core->now_ms + patience(core, family);
+	credit->look_ms = core->now_ms + credit_patience(core, family);
 	family_weigh(core, index);
 	family_arm(core, index);
 }
@@ -216,6 +109,7 @@ credit_take_start(struct core *core, uint32_t index, const struct event_start *s
 static bool
 had_begun(struct credit *credit, uint64_t sent_ms)
 {
+	VERIFY(credit->begun_count <= CREDIT_MAX);
 	for (uint32_t i = 0; i < credit->begun_count; i++) {
 		if (credit->begun_ms[i] != sent_ms)
 			continue;
@@ -232,6 +126,8 @@ credit_take_usage(struct core *core, uint32_t index, uint64_t g, enum lane_role 
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(role < LANE_ROLE_COUNT);
 	if (role != LANE_LEAD && role != LANE_CANARY && role != LANE_TICKET)
 		return false;
 	if (g != credit->g || (done && had_begun(credit, sent_ms)))
@@ -252,6 +148,7 @@ credit_take_usage(struct core *core, uint32_t index, uint64_t g, enum lane_role 
 static bool
 is_taken(const struct core *core, const struct family *family, uint32_t places)
 {
+	VERIFY(places >> family->lanes_count == 0);
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		const struct lane *lane = &core->lanes[family->lanes[i]];
 
@@ -269,8 +166,9 @@ widen(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
-	uint32_t more = shut_places(core, family) & family->gates & ~credit->lanes;
+	uint32_t more = credit_shut_places(core, family) & family->gates & ~credit->lanes;
 
+	VERIFY(credit->started <= credit->out);
 	if (credit->out == credit->started || credit->revoked || more == 0)
 		return;
 	if (credit->out > 1 || is_taken(core, family, more)) {
@@ -292,6 +190,7 @@ widen(struct core *core, uint32_t index)
 static void
 take_back_readers(struct core *core, const struct lane *lane)
 {
+	VERIFY(lane->unproven > 0);
 	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
 		struct family *family = &core->families[i / LINEAGE_MAX];
 
@@ -320,6 +219,7 @@ credit_join(struct core *core, uint32_t index)
 void
 credit_shrink(struct core *core, uint32_t index)
 {
+	VERIFY(core->lanes[index].gate == LANE_CHECKING);
 	VERIFY(core->lanes[index].stage == 1);
 	take_back_readers(core, &core->lanes[index]);
 }
@@ -328,6 +228,7 @@ credit_shrink(struct core *core, uint32_t index)
 static void
 take_back(struct core *core, struct family *family)
 {
+	VERIFY(family->lanes_count > 0);
 	core->lanes[family_leaf(family)].bump = true;
 	lane_touch(core, family_leaf(family));
 }
@@ -335,6 +236,8 @@ take_back(struct core *core, struct family *family)
 void
 credit_seal(struct core *core, uint32_t index)
 {
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (core->families[index].credit.out == 0)
 		take_back(core, &core->families[index]);
 }
@@ -345,6 +248,8 @@ credit_take_back(struct core *core, uint32_t index, const struct event_back *bac
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(back->why < LANE_BACK_COUNT);
+	VERIFY(back->role < LANE_ROLE_COUNT);
 	if (back->role == LANE_HOLD_LIMIT || back->role == LANE_NOW)
 		return;
 	if (credit->out == 0 || back->g != credit->g) {
@@ -369,6 +274,8 @@ credit_take_other(struct core *core, uint32_t index, bool began)
 {
 	struct credit *credit = &core->families[index].credit;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (began)
 		credit->others++;
 	else
@@ -381,6 +288,8 @@ credit_take_failure(struct core *core, uint32_t index, uint64_t g, enum lane_bac
 	struct family *family = &core->families[index];
 	uint32_t lanes = family->credit.lanes;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(why < LANE_BACK_COUNT);
 	if (family->credit.out == 0 || g != family->credit.g)
 		return;
 	conclude(core, index);
@@ -395,6 +304,8 @@ credit_take_grant(struct core *core, uint32_t index, uint32_t in_use, bool empty
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(credit->started <= credit->out);
+	VERIFY(!credit->revoke_flight || credit->revoke);
 	if (credit->out == 0)
 		return;
 	if (credit->revoke && credit->revoke_flight) {
@@ -425,6 +336,8 @@ is_lost(const struct core *core, const struct family *family, uint32_t in_use,
 {
 	const struct credit *credit = &family->credit;
 
+	VERIFY(credit->out > 0);
+	VERIFY(credit->started == 0);
 	if (credit->role == LANE_TICKET)
 		return core->now_ms > credit->ticket_deadline_ms;
 	/* Nobody is left to take it; or somebody has, and the event was lost. */
@@ -432,7 +345,8 @@ is_lost(const struct core *core, const struct family *family, uint32_t in_use,
 		return true;
 	/* It has lain there so long that another family should have it: but only if it
 	 * is certain that nobody holds it. */
-	return in_use == 0 && core->now_ms - credit->elected_ms >= patience(core, family);
+	return in_use == 0 &&
+	       core->now_ms - credit->elected_ms >= credit_patience(core, family);
 }
 
 void
@@ -441,6 +355,7 @@ credit_take_look(struct core *core, uint32_t index, uint32_t in_use, uint32_t ba
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(index < core->config.families_max);
 	if (credit->out == 0 || credit->pending || credit->revoke)
 		return;
 	if (credit->revoked) {
@@ -458,6 +373,8 @@ credit_expire(struct core *core, uint32_t index)
 	struct family *family = &core->families[index];
 	struct credit *credit = &family->credit;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(family->lanes_count > 0);
 	VERIFY(credit->out > 0);
 	VERIFY(credit->look_ms <= core->now_ms);
 	credit->look_ms = core->now_ms + core->config.look_ms;
@@ -465,7 +382,7 @@ credit_expire(struct core *core, uint32_t index)
 	if (credit->revoked && core->now_ms - credit->revoked_ms >= GIVE_UP_MS) {
 		fail_all(core, index, LANE_BACK_FAILED);
 	} else if (credit->revoked || credit->started == 0) {
-		if (credit->revoked || can_run(core, family))
+		if (credit->revoked || credit_can_run(core, family))
 			family_look(core, index);
 	} else if (!credit->revoke) {
 		note_lane(core, COMMAND_NOTE_LATE, family_leaf(family),
@@ -481,6 +398,8 @@ credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
 {
 	struct credit *credit = &core->families[index].credit;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(role == LANE_LEAD || role == LANE_CANARY || role == LANE_TICKET);
 	VERIFY(core->recovering);
 	if (credit->found_started > 0 && g < credit->g)
 		return; /* of two generations, the newer may still write */
@@ -502,6 +421,7 @@ static bool
 still_counts(const struct core *core, const struct family *family, uint32_t places,
              enum lane_role role)
 {
+	VERIFY(places >> family->lanes_count == 0);
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		enum lane_gate gate = core->lanes[family->lanes[i]].gate;
 
@@ -517,6 +437,7 @@ still_counts(const struct core *core, const struct family *family, uint32_t plac
 static void
 restore_stage(struct core *core, const struct family *family)
 {
+	VERIFY(family->credit.out > 0);
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		struct lane *lane = &core->lanes[family->lanes[i]];
 
@@ -532,8 +453,10 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 {
 	struct family *family = &core->families[index];
 	struct credit found = family->credit;
-	uint32_t places = shut_places(core, family), started = found.found_started;
+	uint32_t places = credit_shut_places(core, family), started = found.found_started;
 
+	VERIFY(core->recovering);
+	VERIFY(index < core->config.families_max);
 	if (found.out > 0 || (started_only && started == 0))
 		return;
 	family->credit = (struct credit){ .g = found.g };
@@ -558,9 +481,9 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 		                   .started_ms = started> 0
 		                   ? core->now_ms
 		                   : 0,
-		.look_ms = core->now_ms + patience(core, family),
-		.ticket_deadline_ms = core->now_ms + patience(core, family),
+		.look_ms = core->now_ms + credit_patience(core, family),
+		.ticket_deadline_ms = core->now_ms + credit_patience(core, family),
 	};
-	count_on(core, family, family->credit.out);
+	credit_count_on(core, family, family->credit.out);
 	restore_stage(core, family);
 }

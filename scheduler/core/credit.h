@@ -22,6 +22,7 @@
 #define CREDIT_MAX 4 /* the last stage of checking */
 
 struct core;
+struct family;
 
 struct credit {
 	uint32_t out;     /* granted and not concluded; 0 = none */
@@ -41,6 +42,19 @@ struct credit {
 	uint32_t begun_count;
 	uint32_t found_unclaimed, found_started; /* while recovering */
 };
+
+/* How long to wait for the first event of a leader of this family. */
+uint64_t credit_patience(const struct core *core, const struct family *family);
+
+/* Lanes whose gates are shut, as places of the chain.  The family's own lane counts even
+ * if it does not mark it, since Redis looks at it. */
+uint32_t credit_shut_places(const struct core *core, const struct family *family);
+
+/* True iff nothing but the gate stops the family: holding, workers, the account. */
+bool credit_can_run(const struct core *core, const struct family *family);
+
+/* Counts so many of its credits on their lanes; closed ones are being written then. */
+void credit_count_on(struct core *core, struct family *family, uint32_t count);
 
 /* Elects the family as a writer or reader if all its lanes admit one. */
 bool credit_elect(struct core *core, uint32_t family);

@@ -20,6 +20,7 @@ evidence_covers(uint64_t read, uint32_t p)
 static uint32_t
 marked_at(const struct core *core, const struct family *family, uint64_t g)
 {
+	VERIFY(family->gates >> family->lanes_count == 0);
 	if (!core->models[family->model].traits.needs_marker)
 		return family->gates;
 	if (g >= family->marks_g)
@@ -32,6 +33,7 @@ static uint32_t
 p_above(const struct core *core, const struct family *family, uint32_t marked,
         uint32_t place)
 {
+	VERIFY(place < family->lanes_count);
 	while (place-- > 0)
 		if ((marked & 1u << place) && core->lanes[family->lanes[place]].p > 0)
 			return core->lanes[family->lanes[place]].p;
@@ -41,6 +43,8 @@ p_above(const struct core *core, const struct family *family, uint32_t marked,
 static void
 learn(struct core *core, uint32_t lane, uint64_t p)
 {
+	VERIFY(lane < core->config.lanes_max);
+	VERIFY(p > 0);
 	core->lanes[lane].p = (uint32_t)MIN(p, 99999999); /* its column */
 	VERIFY(core->lanes[lane].p > 0);
 	note_lane(core, COMMAND_NOTE_LEARNED, lane, core->lanes[lane].p, 0, 0);
@@ -64,6 +68,7 @@ learn_deepest(struct core *core, struct family *family, uint32_t marked,
 	bool writes_only_there = core->models[family->model].traits.needs_marker &&
 	                         !(family->flags & EVENT_FAMILY_TAIL_MARKED);
 
+	VERIFY((marked & ~family->gates) == 0);
 	VERIFY(evidence->read != EVENT_UNKNOWN);
 	if (!writes_only_there || evidence->written == EVENT_UNKNOWN)
 		return;
@@ -84,6 +89,7 @@ judge_read(struct core *core, struct family *family, uint32_t marked,
 {
 	bool covered = false;
 
+	VERIFY(evidence->read != EVENT_UNKNOWN);
 	for (uint32_t i = family->lanes_count; i-- > 0;) {
 		struct lane *lane = &core->lanes[family->lanes[i]];
 		uint32_t above;
@@ -112,6 +118,8 @@ is_nothing(const struct core *core, const struct family *family,
 static void
 judge_nothing(const struct family *family, uint32_t marked, struct evidence *evidence)
 {
+	VERIFY(evidence->read == 0);
+	VERIFY(evidence->written == 0);
 	for (uint32_t i = 0; i < family->lanes_count; i++)
 		if (marked & 1u << i)
 			evidence->verdicts[i] = EVIDENCE_ZERO;
@@ -121,6 +129,8 @@ static void
 take_times(const struct core *core, const struct event_usage *usage,
            struct evidence *evidence)
 {
+	VERIFY(core->now_ms > 0 || usage->sent_ms == EVENT_UNKNOWN ||
+	       usage->sent_ms == 0);
 	/* The worker's clock is another one: what it says is never later than now. */
 	uint64_t first = usage->first_ms == EVENT_UNKNOWN ? 0 : usage->first_ms;
 	uint64_t sent = usage->sent_ms == EVENT_UNKNOWN ? first : usage->sent_ms;

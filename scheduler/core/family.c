@@ -29,6 +29,8 @@ is_active(const struct family *family)
 bool
 family_starts(const struct core *core, const struct family *family)
 {
+	VERIFY(family->lanes_count > 0);
+	VERIFY(family->gates >> family->lanes_count == 0);
 	if (!lane_starts(core, &core->lanes[family_leaf(family)]))
 		return false;
 	for (uint32_t i = 0; i < family->lanes_count; i++)
@@ -43,6 +45,8 @@ family_marks(const struct core *core, const struct family *family)
 {
 	uint32_t marks = family->gates;
 
+	VERIFY(family->lanes_count > 0);
+	VERIFY(family->users >> family->lanes_count == 0);
 	if (!core->models[family->model].traits.needs_marker)
 		return 0;
 	for (uint32_t i = 0; i < family->lanes_count; i++)
@@ -57,6 +61,8 @@ weight_of(const struct family *family)
 {
 	uint32_t unclaimed;
 
+	VERIFY(family->state < FAMILY_STATE_COUNT);
+	VERIFY(family->credit.started <= family->credit.out);
 	switch (family->state) {
 	case FAMILY_READY:
 		return family->waiting + family->running;
@@ -82,6 +88,8 @@ family_weigh(struct core *core, uint32_t index)
 	uint32_t weight = weight_of(family);
 	uint32_t queued = is_active(family) ? family->waiting : 0;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	VERIFY(pool->load >= family->weight);
 	VERIFY(pool->queued >= family->queued);
 	pacer_weigh(core, family->budget, family->weight, weight);
@@ -98,6 +106,8 @@ home_of(struct core *core, const struct family *family)
 {
 	struct pool *pool = &core->pools[family->pool];
 
+	VERIFY(family->state < FAMILY_STATE_COUNT);
+	VERIFY(family->pool < core->pools_count);
 	switch (family->state) {
 	case FAMILY_IDLE:
 		return &core->idle;
@@ -124,6 +134,10 @@ move(struct core *core, uint32_t index, enum family_state state)
 	struct family *family = &core->families[index];
 	bool was_active = is_active(family);
 
+	VERIFY(core->family_home[index].in);
+	VERIFY(state != family->state);
+	VERIFY(state < FAMILY_STATE_COUNT);
+	VERIFY(!core->recovering || state == FAMILY_IDLE);
 	list_remove(home_of(core, family), core->family_home, index);
 	core->cold_count -= family->state == FAMILY_COLD;
 	family->state = state;
@@ -147,6 +161,7 @@ fitting(const struct core *core, const struct family *family)
 {
 	bool starts = family_starts(core, family);
 
+	VERIFY(!core->recovering);
 	if (family->flags & EVENT_FAMILY_PAUSED)
 		return FAMILY_PAUSED;
 	if (starts)
@@ -163,6 +178,7 @@ set_linger(struct core *core, struct family *family)
 	bool is_drained =
 		is_active(family) && family->waiting == 0 && family->credit.out == 0;
 
+	VERIFY(family->linger_for_ms > 0);
 	if (!is_drained) {
 		family->linger_ms = 0;
 		family->linger_for_ms = core->config.linger_ms;
@@ -178,6 +194,8 @@ family_settle(struct core *core, uint32_t index)
 	bool was_active = is_active(family);
 	enum family_state state;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->family_home[index].in);
 	if (core->recovering)
 		return;
 	state = fitting(core, family);
@@ -203,6 +221,8 @@ family_settle_all(struct core *core)
 void
 family_rest(struct core *core, uint32_t index)
 {
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (core->families[index].state != FAMILY_IDLE)
 		move(core, index, FAMILY_IDLE);
 }
@@ -212,6 +232,7 @@ family_activate(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(!core->recovering);
 	VERIFY(family->state == FAMILY_WAITING);
 	VERIFY(family->waiting > 0);
 	family->rank = pool_rank(core);
@@ -225,6 +246,8 @@ family_count(struct core *core, uint32_t index, uint32_t waiting, uint32_t runni
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (family->waiting == 0 && waiting > 0)
 		core->pools[family->pool].plan = true; /* a cold one may be elected */
 	family->waiting = waiting;
@@ -242,6 +265,8 @@ family_started(struct core *core, uint32_t index)
 {
 	const struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	family_count(core, index, family->waiting - MIN(family->waiting, 1),
 	             family->running + 1);
 }
@@ -251,6 +276,8 @@ family_ended(struct core *core, uint32_t index)
 {
 	const struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (family->running > 0)
 		family_count(core, index, family->waiting, family->running - 1);
 	else /* its start made no event */
@@ -262,6 +289,8 @@ family_returned(struct core *core, uint32_t index)
 {
 	const struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	family_count(core, index, family->waiting + 1,
 	             family->running - MIN(family->running, 1));
 }
@@ -271,6 +300,8 @@ family_look(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (family->glance_flight || core->family_glance[index].in)
 		return;
 	if (family->glanced_ms > 0 && core->now_ms - family->glanced_ms < LOOK_GAP_MS)
@@ -287,6 +318,7 @@ overdue_at(const struct core *core, uint32_t index)
 	const struct family *family = &core->families[index];
 	const struct pool *pool = &core->pools[family->pool];
 
+	VERIFY(family->pool < core->pools_count);
 	if (family->glance_flight || core->family_glance[index].in)
 		return CORE_DEADLINE_NONE;
 	if (family->waiting == 0 || family->oldest_ms == 0 ||
@@ -302,6 +334,8 @@ family_arm(struct core *core, uint32_t index)
 	const struct family *family = &core->families[index];
 	uint64_t due_ms = overdue_at(core, index);
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(family->linger_ms == 0 || family->waiting == 0);
 	if (core->recovering)
 		return;
 	if (family->credit.out > 0)
@@ -318,6 +352,8 @@ end_linger(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(family->credit.out == 0);
+	VERIFY(family->linger_ms <= core->now_ms);
 	VERIFY(family->waiting == 0);
 	if (family->running > 0 && family->gates != 0 &&
 	    family->linger_for_ms < LINGER_MS_MAX) {
@@ -337,6 +373,9 @@ family_expire(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(family->lanes_count > 0);
+	VERIFY(!core->recovering);
 	state_arm(core, state_family_timer(core, index), CORE_DEADLINE_NONE);
 	if (family->credit.out > 0 && family->credit.look_ms <= core->now_ms)
 		credit_expire(core, index);
@@ -358,6 +397,8 @@ is_overdue(const struct core *core, const struct family *family)
 	bool waits_long = family->waiting > 0 && family->oldest_ms > 0 &&
 	                  core->now_ms >= family->oldest_ms + pool->max_wait_ms;
 
+	VERIFY(family->pool < core->pools_count);
+	VERIFY(family->budget < core->pacers_count);
 	if (!waits_long || family->state == FAMILY_PAUSED ||
 	    pacer_is_parked(core, &core->pacers[family->budget]))
 		return false;
@@ -372,6 +413,7 @@ judge_wait(struct core *core, uint32_t index)
 	struct family *family = &core->families[index];
 	bool overdue = is_overdue(core, family);
 
+	VERIFY(!core->recovering);
 	if (overdue && family->state == FAMILY_WAITING)
 		family_activate(core, index);
 	if (is_active(family))
@@ -384,6 +426,7 @@ family_take_head(struct core *core, uint32_t index, uint64_t head_ms)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
 	if (family->waiting > 0 && head_ms > 0)
 		family->oldest_ms = MIN(head_ms, core->now_ms);
 	judge_wait(core, index);
@@ -395,6 +438,7 @@ family_take_glance(struct core *core, const struct event_glanced *glanced)
 	uint32_t index = family_find(core, glanced->family);
 	struct family *family;
 
+	VERIFY(glanced->status <= EVENT_STATUS_UNKNOWN);
 	if (index == FAMILY_NONE)
 		return;
 	family = &core->families[index];
@@ -418,6 +462,8 @@ family_pause(struct core *core, uint32_t index, bool on)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	if (on)
 		family->flags |= EVENT_FAMILY_PAUSED;
 	else

@@ -8,6 +8,8 @@ detach(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(family->lanes_count > 0);
+	VERIFY(family->state == FAMILY_IDLE);
 	VERIFY(family->credit.out == 0);
 	core->lanes[family_leaf(family)].family = FAMILY_NONE;
 	for (uint32_t i = family->lanes_count; i-- > 0;) {
@@ -31,6 +33,8 @@ forget(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(family->weight == 0);
+	VERIFY(family->waiting == 0);
 	VERIFY(family->state == FAMILY_IDLE);
 	detach(core, index);
 	VERIFY(table_remove(&core->families_by_id, family->id));
@@ -64,6 +68,8 @@ obtain_lanes(struct core *core, const struct event_admitted *admitted, uint32_t 
 {
 	uint32_t parent = LANE_NONE;
 
+	VERIFY(admitted->chain.count <= LINEAGE_MAX);
+	VERIFY(model < core->models_count);
 	for (uint32_t i = 0; i < admitted->chain.count; i++) {
 		struct lane_id id = { admitted->chain.nodes[i].id, admitted->domain };
 
@@ -86,6 +92,10 @@ add(struct core *core, const struct event_admitted *admitted, uint32_t pool,
 	uint32_t lanes[LINEAGE_MAX] = { 0 }, count = admitted->chain.count, index;
 	struct family *family;
 
+	VERIFY(count > 0);
+	VERIFY(pool < core->pools_count);
+	VERIFY(budget < core->pacers_count);
+	VERIFY(model < core->models_count);
 	while (core->families_free.count == 0 ||
 	       core->lanes_free.count < admitted->chain.count)
 		if (!forget_idle(core))
@@ -123,6 +133,7 @@ reason_of(const struct event_admitted *admitted, uint32_t place, uint32_t minimu
 {
 	const struct lineage_node *node = &admitted->chain.nodes[place];
 
+	VERIFY(place < admitted->chain.count);
 	if (admitted->flags & EVENT_FAMILY_OPAQUE)
 		return LANE_REASON_OPAQUE;
 	if (!(node->flags & LINEAGE_SHARED))
@@ -140,6 +151,7 @@ regate(struct core *core, uint32_t index, const struct event_admitted *admitted)
 	const struct event_model *traits = &core->models[family->model].traits;
 	uint32_t gates = 0;
 
+	VERIFY(family->lanes_count == admitted->chain.count);
 	if (!(admitted->flags & EVENT_FAMILY_OPAQUE))
 		gates = lineage_gates(&admitted->chain, traits->needs_marker,
 		                      traits->minimum_tokens);
@@ -169,6 +181,8 @@ await_company(struct core *core, uint32_t index, const struct event_admitted *ad
 	const struct family *family = &core->families[index];
 	uint32_t tokens = core->lanes[family_leaf(family)].tokens, above = 0, held = 0;
 
+	VERIFY(!core->recovering);
+	VERIFY(family->lanes_count > 0);
 	for (uint32_t i = 0; i < POOL_BANDS; i++)
 		held += admitted->jobs[i];
 	for (uint32_t i = 0; i < family->lanes_count; i++)
@@ -183,6 +197,8 @@ set_band(struct core *core, struct family *family, const uint32_t *jobs)
 {
 	uint32_t band = EVENT_LIST_LOW;
 
+	VERIFY(band < POOL_BANDS);
+	VERIFY(family->pool < core->pools_count);
 	for (uint32_t i = POOL_BANDS; i-- > 0;)
 		if (jobs[i] > 0)
 			band = i;
@@ -199,6 +215,8 @@ add_jobs(struct core *core, uint32_t index, const struct event_admitted *admitte
 	                                                 : core->config.hold_max_ms;
 	uint32_t count = 0;
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	for (uint32_t i = 0; i < POOL_BANDS; i++)
 		count += admitted->jobs[i];
 	if (admitted->input_tokens + admitted->output_tokens > 0) {
@@ -227,6 +245,8 @@ set_flags(struct core *core, uint32_t index, uint32_t flags)
 	uint32_t sticky =
 		family->flags & (EVENT_FAMILY_TAIL_MARKED | EVENT_FAMILY_PAUSED);
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	family->flags = flags | sticky;
 }
 

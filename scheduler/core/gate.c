@@ -21,12 +21,14 @@ struct word {
 static struct lane *
 lane_of(const struct word *word)
 {
+	VERIFY(word->lane < word->core->config.lanes_max);
 	return &word->core->lanes[word->lane];
 }
 
 static struct model *
 model_of(const struct word *word)
 {
+	VERIFY(lane_of(word)->model < word->core->models_count);
 	return &word->core->models[lane_of(word)->model];
 }
 
@@ -38,6 +40,7 @@ is_fresh(const struct word *word)
 	const struct lane *lane = lane_of(word);
 	uint64_t sent_ms = word->evidence->sent_ms;
 
+	VERIFY(sent_ms <= word->core->now_ms);
 	if (lane->suspect_ms > 0 && sent_ms <= lane->suspect_ms)
 		return false;
 	return lane_warm_until(word->core, lane, sent_ms) > word->core->now_ms;
@@ -50,6 +53,7 @@ needs_no_reader(const struct word *word)
 	const struct lane *lane = lane_of(word);
 	const struct model *model = model_of(word);
 
+	VERIFY(lane->below.count > 0);
 	if (!model->traits.proves)
 		return true;
 	if ((word->family->flags & EVENT_FAMILY_NO_STREAM) || !model->traits.streams)
@@ -64,6 +68,8 @@ open_lane(const struct word *word)
 	uint64_t sent_ms = word->evidence->sent_ms;
 	uint64_t until_ms;
 
+	VERIFY(lane->gate != LANE_OPEN);
+	VERIFY(sent_ms <= word->core->now_ms);
 	if (sent_ms == 0) /* nobody knows when it was sent: believe half a life */
 		sent_ms = word->core->now_ms -
 		          MIN(word->core->now_ms, lane_life(word->core, lane) / 2);
@@ -81,6 +87,8 @@ start_checking(const struct word *word)
 	struct lane *lane = lane_of(word);
 	const struct evidence *evidence = word->evidence;
 
+	VERIFY(lane->gate == LANE_CLOSED || lane->gate == LANE_WRITING);
+	VERIFY(evidence->sent_ms > 0);
 	lane->first_ms = evidence->first_ms > 0 ? evidence->first_ms : evidence->sent_ms;
 	lane->ready_ms = lane->first_ms + model_check_after(model_of(word));
 	lane->until_ms = lane_warm_until(word->core, lane, evidence->sent_ms);
@@ -96,6 +104,7 @@ pass_stage(const struct word *word)
 {
 	struct lane *lane = lane_of(word);
 
+	VERIFY(lane->stage <= CREDIT_MAX);
 	VERIFY(lane->gate == LANE_CHECKING);
 	if (++lane->hits < lane->stage)
 		return;
@@ -113,6 +122,8 @@ pass_stage(const struct word *word)
 static void
 remember_hit(struct lane *lane, uint64_t sent_ms)
 {
+	VERIFY(lane->gate == LANE_OPEN);
+	VERIFY(sent_ms > 0);
 	lane->hit_ms = MAX(lane->hit_ms, sent_ms);
 	for (uint32_t i = 0; i < LANE_MISSES; i++)
 		if (lane->miss_ms[i] <= lane->hit_ms)
@@ -125,6 +136,8 @@ remember_miss(struct lane *lane, uint64_t sent_ms)
 {
 	uint32_t oldest = 0, count = 0;
 
+	VERIFY(lane->gate == LANE_OPEN);
+	VERIFY(sent_ms > lane->hit_ms);
 	for (uint32_t i = 1; i < LANE_MISSES; i++)
 		if (lane->miss_ms[i] < lane->miss_ms[oldest])
 			oldest = i;
@@ -153,6 +166,7 @@ close_for_misses(const struct word *word)
 	uint64_t twice_ms = lane->ttl_ms > 0 ? lane->ttl_ms : TWICE_MS;
 	bool again = lane->closed_ms > 0 && core->now_ms - lane->closed_ms < twice_ms;
 
+	VERIFY(latest_miss(lane) > lane->hit_ms);
 	VERIFY(lane->gate == LANE_OPEN);
 	lane->suspect_ms = latest_miss(lane);
 	model_distrust(core, model_of(word));
@@ -173,6 +187,7 @@ doubt(const struct word *word)
 	struct lane *lane = lane_of(word);
 	uint32_t misses;
 
+	VERIFY(word->evidence->sent_ms > 0);
 	VERIFY(lane->gate == LANE_OPEN);
 	if (!word->recent || word->evidence->sent_ms <= lane->hit_ms)
 		return;
@@ -192,6 +207,8 @@ correct_p(const struct word *word)
 	uint64_t read = word->evidence->read;
 	uint32_t slack = evidence_slack((uint32_t)read);
 
+	VERIFY(lane->misses == word->core->config.misses_max);
+	VERIFY(read != EVENT_UNKNOWN);
 	if (lane->retrying || read * 2 < lane->tokens || read <= 128)
 		return false;
 	for (uint32_t i = 0; i < ARRAY_SIZE(lane->reads); i++)
@@ -210,6 +227,8 @@ fail_check(const struct word *word)
 	struct lane *lane = lane_of(word);
 	const struct evidence *evidence = word->evidence;
 
+	VERIFY(word->credited);
+	VERIFY(lane->misses < core->config.misses_max);
 	VERIFY(lane->gate == LANE_CHECKING);
 	core->counts.misses++;
 	if (evidence->sent_ms >= lane->first_ms)
@@ -238,6 +257,8 @@ take_hit(const struct word *word)
 	struct lane *lane = lane_of(word);
 	uint64_t sent_ms = word->evidence->sent_ms;
 
+	VERIFY(word->evidence->read != EVENT_UNKNOWN);
+	VERIFY(sent_ms > 0);
 	if (lane->gate == LANE_OPEN) {
 		lane_refresh(core, word->lane, sent_ms);
 		remember_hit(lane, sent_ms);
@@ -267,6 +288,8 @@ take_miss(const struct word *word)
 	struct lane *lane = lane_of(word);
 	bool wrote = word->evidence->written != 0; /* or nobody knows */
 
+	VERIFY(word->evidence->read != EVENT_UNKNOWN);
+	VERIFY(word->evidence->sent_ms > 0);
 	switch (lane->gate) {
 	case LANE_CLOSED:
 		if (wrote && is_fresh(word))
@@ -311,6 +334,8 @@ take_zero(const struct word *word)
 	const struct lane *lane = lane_of(word);
 	bool heard = word->credited && lane->gate != LANE_CLOSED;
 
+	VERIFY(word->evidence->read == 0);
+	VERIFY(word->evidence->written == 0);
 	if (lane->gate == LANE_OPEN) {
 		doubt(word);
 		return;
@@ -341,6 +366,8 @@ gate_take(struct core *core, uint32_t index, const struct evidence *evidence,
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(credited >> family->lanes_count == 0);
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		struct word word = {
 			.core = core,
@@ -387,6 +414,7 @@ gate_take_failure(struct core *core, uint32_t index, enum lane_back why)
 	struct lane *lane = &core->lanes[index];
 	uint64_t wait_ms = backoff(lane, why);
 
+	VERIFY(index < core->config.lanes_max);
 	VERIFY(why < LANE_BACK_COUNT);
 	if (lane->gate != LANE_WRITING && lane->gate != LANE_CHECKING)
 		return;
@@ -408,6 +436,7 @@ gate_take_trust(struct core *core, uint32_t index)
 {
 	struct lane *lane = &core->lanes[index];
 
+	VERIFY(index < core->config.lanes_max);
 	if (lane->gate != LANE_CHECKING || !lane->trusting)
 		return;
 	if (core->now_ms < lane->ready_ms)

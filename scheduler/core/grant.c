@@ -9,6 +9,7 @@ append(struct command_list *out, enum command_kind kind)
 {
 	struct command *command = &out->commands[out->count];
 
+	VERIFY(kind < COMMAND_KIND_COUNT);
 	VERIFY(out->count < COMMAND_MAX);
 	out->count++;
 	*command = (struct command){ .kind = kind };
@@ -18,6 +19,7 @@ append(struct command_list *out, enum command_kind kind)
 static struct family *
 family_of(struct core *core, const struct lane *lane)
 {
+	VERIFY(lane->family == FAMILY_NONE || lane->family < core->config.families_max);
 	return lane->family == FAMILY_NONE ? NULL : &core->families[lane->family];
 }
 
@@ -35,6 +37,8 @@ wanted(const struct core *core, const struct lane *lane)
 		.life_ms = lane->ttl_ms > 0 ? lane_life(core, lane) : 0,
 	};
 
+	VERIFY(lane->model < core->models_count);
+	VERIFY(lane->gate < LANE_GATE_COUNT);
 	if (!core->hold || !core->models[lane->model].traits.hold) {
 		record.gate = LANE_BYPASS;
 		record.reason = LANE_REASON_OFF;
@@ -61,6 +65,8 @@ wanted(const struct core *core, const struct lane *lane)
 static bool
 differs(const struct lane_record *a, const struct lane_record *b)
 {
+	VERIFY(a->gate < LANE_GATE_COUNT);
+	VERIFY(b->gate < LANE_GATE_COUNT);
 	return a->gate != b->gate || a->reason != b->reason || a->window != b->window ||
 	       a->rank != b->rank || a->p != b->p || a->marks != b->marks;
 }
@@ -69,6 +75,7 @@ static bool
 has_news(const struct lane *lane, const struct credit *credit,
          const struct lane_record *record)
 {
+	VERIFY(record->gate < LANE_GATE_COUNT);
 	if (lane->bump || (credit && (credit->pending || credit->revoke)))
 		return true;
 	/* An ancestor that gates nobody needs no record. */
@@ -84,6 +91,7 @@ needs_g(const struct lane *lane, const struct credit *credit,
 {
 	const struct lane_record *granted = &lane->granted;
 
+	VERIFY(record->gate < LANE_GATE_COUNT);
 	if (credit && (credit->pending || credit->revoke))
 		return true;
 	if (credit && credit->out > 0 && !credit->revoked)
@@ -110,8 +118,10 @@ soften(const struct lane *lane, struct lane_record *record)
 static void
 set_marks(struct family *family, uint32_t marks, uint64_t g)
 {
+	VERIFY(marks >> family->lanes_count == 0);
 	if (family->marks == marks)
 		return;
+	VERIFY(g >= family->marks_g);
 	family->marks_before = family->marks;
 	family->marks = marks;
 	family->marks_g = g;
@@ -120,6 +130,7 @@ set_marks(struct family *family, uint32_t marks, uint64_t g)
 static void
 fill_credit(struct credit *credit, struct command_grant *grant)
 {
+	VERIFY(credit->out <= CREDIT_MAX);
 	credit->revoke_flight = credit->revoke;
 	if (credit->revoke || !credit->pending)
 		return;
@@ -137,6 +148,8 @@ fill_credit(struct credit *credit, struct command_grant *grant)
 static void
 fill_chain(const struct core *core, uint32_t index, struct command_grant *grant)
 {
+	VERIFY(grant->chain_count == 0);
+	VERIFY(index < core->config.lanes_max);
 	for (uint32_t i = index; i != LANE_NONE; i = core->lanes[i].parent)
 		grant->chain_count++;
 	VERIFY(grant->chain_count <= LINEAGE_MAX);
@@ -166,6 +179,7 @@ emit_lane(struct core *core, uint32_t index, struct command_list *out)
 	struct command_grant *grant;
 	bool raises;
 
+	VERIFY(index < core->config.lanes_max);
 	VERIFY(!lane->flight);
 	if (!has_news(lane, credit, &record))
 		return;
@@ -209,6 +223,7 @@ emit_lane(struct core *core, uint32_t index, struct command_list *out)
 static void
 emit_pacers(struct core *core, struct command_list *out)
 {
+	VERIFY(out->count <= COMMAND_MAX);
 	for (uint32_t i = 0; i < core->pacers_count && out->count < COMMAND_MAX; i++) {
 		struct pacer *pacer = &core->pacers[i];
 		struct command_budget *budget;
@@ -232,6 +247,7 @@ emit_pacers(struct core *core, struct command_list *out)
 static void
 emit_glances(struct core *core, struct command_list *out)
 {
+	VERIFY(out->count <= COMMAND_MAX);
 	while (core->glance.count > 0 && out->count < COMMAND_MAX) {
 		uint32_t index = list_pop(&core->glance, core->family_glance);
 
@@ -244,6 +260,7 @@ emit_glances(struct core *core, struct command_list *out)
 static void
 emit_unheld(struct core *core, struct command_list *out)
 {
+	VERIFY(out->count <= COMMAND_MAX);
 	for (uint32_t i = 0; i < STATE_UNHELD_MAX && out->count < COMMAND_MAX; i++) {
 		struct unheld *unheld = &core->unheld[i];
 		struct command *command;
@@ -262,6 +279,7 @@ grant_emit(struct core *core, struct command_list *out)
 {
 	struct command_note note;
 
+	VERIFY(out->count == 0);
 	VERIFY(!core->recovering);
 	if (core->rebuild) {
 		core->rebuild = false;
@@ -306,6 +324,7 @@ take_family(struct core *core, uint32_t index, const struct event_granted *grant
 	bool empty = (granted->bits & 63) == 0 || granted->head_ms == 0;
 	uint32_t waiting = empty ? 0 : MAX(family->waiting, 1);
 
+	VERIFY(index < core->config.families_max);
 	family_count(core, index, waiting, granted->in_use);
 	credit_take_grant(core, index, granted->in_use, empty);
 	if (!empty)
@@ -335,6 +354,7 @@ grant_take(struct core *core, const struct event_granted *granted)
 	uint32_t index = lane_find(core, granted->lane);
 	struct lane *lane;
 
+	VERIFY(granted->status <= EVENT_STATUS_UNKNOWN);
 	if (index == LANE_NONE) {
 		take_unheld(core, granted);
 		return;
@@ -356,6 +376,11 @@ grant_take(struct core *core, const struct event_granted *granted)
 			core->rebuild = true;
 		lane->granted.gate = LANE_GATE_COUNT;
 		lane->g = granted->g;
+		if (lane->family != FAMILY_NONE) {
+			struct family *family = &core->families[lane->family];
+
+			family->marks_g = MIN(family->marks_g, granted->g);
+		}
 		if (!lane->unsure || granted->g != lane->flight_g)
 			return;
 		/* The one before, whose answer was lost, had been done; it may have said
@@ -374,6 +399,8 @@ grant_take_proof(struct core *core, uint32_t index, uint64_t g)
 {
 	struct lane *lane = &core->lanes[index];
 
+	VERIFY(index < core->config.lanes_max);
+	VERIFY(core->lanes[index].below.count > 0);
 	if ((!lane->unsure && !lane->flight) || g != lane->flight_g || g == lane->g)
 		return;
 	if (lane->family != FAMILY_NONE && core->families[lane->family].credit.g == g)
@@ -390,6 +417,8 @@ grant_repair(struct core *core, uint32_t index)
 {
 	const struct family *family = &core->families[index];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(core->families[index].lanes_count > 0);
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		struct lane *lane = &core->lanes[family->lanes[i]];
 
@@ -406,6 +435,7 @@ grant_unheld(struct core *core, const struct event_admitted *admitted, uint64_t 
 	const struct lineage *chain = &admitted->chain;
 	struct unheld *unheld = &core->unheld[core->unheld_next];
 
+	VERIFY(core->unheld_next < STATE_UNHELD_MAX);
 	VERIFY(chain->count > 0);
 	core->unheld_next = (core->unheld_next + 1) % STATE_UNHELD_MAX;
 	*unheld = (struct unheld){ .used = true, .due = true };

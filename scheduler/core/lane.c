@@ -45,6 +45,7 @@ lane_obtain(struct core *core, struct lane_id id, uint32_t model, uint32_t paren
 {
 	uint32_t index = lane_find(core, id);
 
+	VERIFY(parent == LANE_NONE || parent < core->config.lanes_max);
 	VERIFY(model < core->models_count);
 	if (index != LANE_NONE)
 		return index;
@@ -75,6 +76,7 @@ lane_release(struct core *core, uint32_t index)
 {
 	struct lane *lane = &core->lanes[index];
 
+	VERIFY(index < core->config.lanes_max);
 	if (lane->below.count > 0)
 		return;
 	VERIFY(lane->unproven == 0);
@@ -99,6 +101,8 @@ is_bypassed_for_good(const struct lane *lane)
 static uint64_t
 retry_at(const struct core *core, const struct lane *lane, enum lane_reason reason)
 {
+	VERIFY(reason != LANE_REASON_NONE);
+	VERIFY(reason < LANE_REASON_COUNT);
 	if (reason == LANE_REASON_BELOW_MINIMUM || reason == LANE_REASON_UNSHARED ||
 	    reason == LANE_REASON_OPAQUE || lane->gating == 0)
 		return LANE_FOREVER;
@@ -108,6 +112,8 @@ retry_at(const struct core *core, const struct lane *lane, enum lane_reason reas
 static void
 enter(struct core *core, struct lane *lane)
 {
+	VERIFY(lane->gate < LANE_GATE_COUNT);
+	VERIFY(lane->model < core->models_count);
 	switch (lane->gate) {
 	case LANE_CLOSED:
 		lane->until_ms = 0;
@@ -144,6 +150,7 @@ enter(struct core *core, struct lane *lane)
 static void
 settle_below(struct core *core, struct lane *lane, bool marks_changed)
 {
+	VERIFY(lane->below.count > 0);
 	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
 		uint32_t family = i / LINEAGE_MAX;
 
@@ -159,6 +166,8 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 	struct lane *lane = &core->lanes[index];
 	enum lane_gate from = lane->gate;
 
+	VERIFY(index < core->config.lanes_max);
+	VERIFY(core->lanes[index].below.count > 0);
 	VERIFY(gate < LANE_GATE_COUNT);
 	VERIFY(followers[from] & TO(gate));
 	VERIFY((reason != LANE_REASON_NONE) ==
@@ -176,7 +185,9 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 		note_lane(core, COMMAND_NOTE_GATE, index, from, gate, reason);
 	lane_arm(core, index);
 	lane_touch(core, index);
-	settle_below(core, lane, from == LANE_LEAKY || gate == LANE_LEAKY);
+	if (lane_gate_starts(from) != lane_gate_starts(gate) || from == LANE_LEAKY ||
+	    gate == LANE_LEAKY)
+		settle_below(core, lane, from == LANE_LEAKY || gate == LANE_LEAKY);
 	pool_plan_all(core);
 	if (gate == LANE_CLOSED && from != LANE_WRITING)
 		credit_join(core, index);
@@ -185,6 +196,8 @@ lane_move(struct core *core, uint32_t index, enum lane_gate gate, enum lane_reas
 bool
 lane_starts(const struct core *core, const struct lane *lane)
 {
+	VERIFY(lane->model < core->models_count);
+	VERIFY(lane->gate < LANE_GATE_COUNT);
 	if (!core->hold || !core->models[lane->model].traits.hold)
 		return true;
 	return lane_gate_starts(lane->gate);
@@ -193,6 +206,7 @@ lane_starts(const struct core *core, const struct lane *lane)
 uint32_t
 lane_admits(const struct core *core, const struct lane *lane)
 {
+	VERIFY(lane->stage >= 1);
 	VERIFY(!lane_gate_starts(lane->gate));
 	if (core->now_ms < lane->ready_ms)
 		return 0;
@@ -209,6 +223,7 @@ lane_admits(const struct core *core, const struct lane *lane)
 uint64_t
 lane_life(const struct core *core, const struct lane *lane)
 {
+	VERIFY(lane->model < core->models_count);
 	return model_life(core, &core->models[lane->model], lane->ttl_ms);
 }
 
@@ -225,6 +240,7 @@ lane_refresh(struct core *core, uint32_t index, uint64_t sent_ms)
 	struct lane *lane = &core->lanes[index];
 	uint64_t until_ms = lane_warm_until(core, lane, sent_ms);
 
+	VERIFY(index < core->config.lanes_max);
 	if (lane->gate != LANE_CHECKING && lane->gate != LANE_OPEN)
 		return;
 	if (until_ms <= lane->until_ms)
@@ -239,6 +255,7 @@ lane_await_company(struct core *core, uint32_t index, uint32_t tokens)
 	struct lane *lane = &core->lanes[index];
 	uint64_t wait_ms = MIN(tokens / COMPANY_TOKENS, core->config.company_ms_max);
 
+	VERIFY(index < core->config.lanes_max);
 	if (lane->granted.gate != LANE_GATE_COUNT || lane->gate != LANE_BYPASS ||
 	    lane->reason != LANE_REASON_UNSHARED || wait_ms == 0)
 		return;
@@ -249,6 +266,7 @@ lane_await_company(struct core *core, uint32_t index, uint32_t tokens)
 bool
 lane_awaits_company(const struct core *core, const struct lane *lane)
 {
+	VERIFY(lane->model < core->models_count);
 	return core->hold && core->models[lane->model].traits.hold &&
 	       core->now_ms < lane->company_ms;
 }
@@ -256,6 +274,7 @@ lane_awaits_company(const struct core *core, const struct lane *lane)
 void
 lane_touch(struct core *core, uint32_t index)
 {
+	VERIFY(index < core->config.lanes_max);
 	VERIFY(core->lanes[index].below.count > 0);
 	if (!core->lane_home[index].in)
 		list_push(&core->dirty, core->lane_home, index);
@@ -267,6 +286,8 @@ lane_arm(struct core *core, uint32_t index)
 	const struct lane *lane = &core->lanes[index];
 	uint64_t due_ms = CORE_DEADLINE_NONE;
 
+	VERIFY(index < core->config.lanes_max);
+	VERIFY(lane->below.count > 0);
 	switch (lane->gate) {
 	case LANE_CLOSED:
 		if (lane->ready_ms > core->now_ms)
@@ -299,6 +320,7 @@ lane_expire(struct core *core, uint32_t index)
 {
 	struct lane *lane = &core->lanes[index];
 
+	VERIFY(index < core->config.lanes_max);
 	VERIFY(lane->below.count > 0);
 	state_arm(core, state_lane_timer(core, index), CORE_DEADLINE_NONE);
 	if (lane->company_ms > 0 && core->now_ms >= lane->company_ms) {
@@ -323,6 +345,7 @@ lane_regate(struct core *core, uint32_t index, enum lane_reason reason)
 {
 	struct lane *lane = &core->lanes[index];
 
+	VERIFY(index < core->config.lanes_max);
 	if (lane->gating > 0) {
 		if (is_bypassed_for_good(lane))
 			lane_move(core, index, LANE_CLOSED, LANE_REASON_NONE);

@@ -20,6 +20,7 @@ list_push(struct list *list, struct link *links, uint32_t item)
 {
 	struct link *link = &links[item];
 
+	VERIFY(item != LIST_NONE);
 	VERIFY(!link->in);
 	*link = (struct link){ .next = LIST_NONE, .prev = list->tail, .in = true };
 	if (list->tail == LIST_NONE)
@@ -35,6 +36,7 @@ list_remove(struct list *list, struct link *links, uint32_t item)
 {
 	struct link *link = &links[item];
 
+	VERIFY(list->head != LIST_NONE);
 	VERIFY(link->in);
 	VERIFY(list->count > 0);
 	if (link->prev == LIST_NONE)

@@ -15,6 +15,7 @@ model_find(const struct core *core, struct id128 id)
 static void
 apply_traits(struct core *core, uint32_t index)
 {
+	VERIFY(index < core->models_count);
 	for (uint32_t i = 0; i < core->config.families_max; i++)
 		if (core->families[i].lanes_count > 0 && core->families[i].model == index)
 			family_settle(core, i);
@@ -49,6 +50,7 @@ model_check_after(const struct model *model)
 uint64_t
 model_recheck_after(const struct core *core, const struct model *model)
 {
+	VERIFY(core->config.recheck_ms > 0);
 	return MAX(core->config.recheck_ms, 2 * model_check_after(model));
 }
 
@@ -68,6 +70,7 @@ model_take_hit(struct core *core, struct model *model, uint64_t offset_ms,
 {
 	uint64_t lag_ms = MIN(offset_ms, core->config.lag_ms_max);
 
+	VERIFY(model->proofs <= core->config.trust_proofs);
 	if (model->proofs < core->config.trust_proofs && misses == 0)
 		if (++model->proofs == core->config.trust_proofs)
 			note_id(core, COMMAND_NOTE_TRUST, model->traits.id, 1,
@@ -87,6 +90,7 @@ model_take_hit(struct core *core, struct model *model, uint64_t offset_ms,
 void
 model_take_miss(struct core *core, struct model *model, uint64_t offset_ms)
 {
+	VERIFY(model->lag_missed_ms <= core->config.lag_ms_max);
 	model->lag_missed_ms =
 		MAX(model->lag_missed_ms, MIN(offset_ms, core->config.lag_ms_max));
 	model_distrust(core, model);
@@ -136,6 +140,7 @@ model_patience(const struct core *core, const struct model *model, uint64_t hold
 {
 	uint64_t ms = core->config.leader_ms_first;
 
+	VERIFY(core->config.leader_ms_max > 0);
 	if (model->samples_count > 0)
 		ms = MAX(3 * longest(model), core->config.look_ms);
 	ms = MIN(ms, core->config.leader_ms_max);
@@ -147,6 +152,7 @@ model_life(const struct core *core, const struct model *model, uint64_t ttl_ms)
 {
 	uint64_t margin_ms = MAX(core->config.margin_ms, model->send_delay_ms);
 
+	VERIFY(core->config.margin_ms > 0);
 	if (ttl_ms == 0)
 		return LANE_FOREVER;
 	return ttl_ms - MIN(margin_ms, ttl_ms / 2);

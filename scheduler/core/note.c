@@ -40,6 +40,7 @@ note_pop(struct core *core, struct command_note *ret_note)
 {
 	struct note_queue *queue = &core->notes;
 
+	VERIFY(queue->first < NOTE_MAX);
 	VERIFY(queue->count <= NOTE_MAX);
 	if (queue->count == 0) {
 		if (queue->lost == 0)

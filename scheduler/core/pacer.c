@@ -40,6 +40,7 @@ pacer_is_parked(const struct core *core, const struct pacer *pacer)
 static uint32_t
 demand(const struct core *core, const struct pacer *pacer)
 {
+	VERIFY(pacer->pace > 0);
 	return MIN(pacer->load, core->slots);
 }
 
@@ -54,12 +55,14 @@ pacer_is_rising(const struct core *core, const struct pacer *pacer)
 static bool
 is_near(const struct core *core, const struct pacer *pacer)
 {
+	VERIFY(pacer->pace > 0);
 	return demand(core, pacer) > pacer->pace / 2;
 }
 
 static void
 set_pace(struct core *core, struct pacer *pacer, uint32_t pace)
 {
+	VERIFY(pace <= PACER_PACE_MAX);
 	VERIFY(pace > 0);
 	if (pace == pacer->pace)
 		return;
@@ -88,6 +91,7 @@ pacer_configure(struct core *core, const struct event_budget *budget)
 			.step_ms = core->now_ms,
 		};
 	}
+	VERIFY(index < core->pacers_count);
 	pacer = &core->pacers[index];
 	memcpy(pacer->configured, budget->limits, sizeof pacer->configured);
 	pacer->pace_max = budget->pace_max;
@@ -149,6 +153,7 @@ has_evidence(const struct core *core, const struct pacer *pacer)
 static void
 step_up(struct core *core, struct pacer *pacer)
 {
+	VERIFY(pacer_is_rising(core, pacer));
 	VERIFY(pacer->pace > 0);
 	set_pace(core, pacer, MIN(2 * pacer->pace, pace_max(pacer)));
 }
@@ -167,6 +172,9 @@ pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms, uint64_t fi
 {
 	struct pacer *pacer = &core->pacers[index];
 
+	VERIFY(index < core->pacers_count);
+	VERIFY(first_ms == 0 || first_ms >= sent_ms);
+	VERIFY(sent_ms <= core->now_ms);
 	take_limits(core, pacer, limits);
 	if (sent_ms == 0)
 		return;
@@ -182,6 +190,7 @@ pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms, uint64_t fi
 void
 pacer_take_asked(struct core *core, uint32_t index)
 {
+	VERIFY(index < core->pacers_count);
 	core->pacers[index].asked_ms = core->now_ms;
 	pacer_arm(core, index);
 }
@@ -202,6 +211,7 @@ halve(struct core *core, struct pacer *pacer)
 {
 	uint64_t gap_ms = MAX(pacer->trip_ms, core->config.pace_gap_ms);
 
+	VERIFY(pacer->pace > 0);
 	if (pacer->halved_ms > 0 && core->now_ms - pacer->halved_ms < gap_ms)
 		return;
 	pacer->halved_ms = core->now_ms;
@@ -216,6 +226,8 @@ park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
 {
 	uint64_t wait_ms = MIN(SPEND_MS << MIN(pacer->spends, 10), SPEND_MS_MAX);
 
+	VERIFY(wait_ms >= SPEND_MS);
+	VERIFY(wait_ms <= SPEND_MS_MAX);
 	if (pacer_is_parked(core, pacer) && pacer->spends > 0)
 		return; /* one of those that were in flight */
 	pacer->spends++;
@@ -230,6 +242,7 @@ pacer_take_pressure(struct core *core, const struct event_pressure *pressure)
 	uint32_t index = pacer_find(core, pressure->budget);
 	struct pacer *pacer;
 
+	VERIFY(pressure->what <= EVENT_PRESSURE_SPEND);
 	if (index == LIST_NONE)
 		return;
 	pacer = &core->pacers[index];
@@ -254,6 +267,7 @@ pacer_take_status(struct core *core, const struct event_paced *paced)
 {
 	uint32_t index = pacer_find(core, paced->budget);
 
+	VERIFY(paced->status <= EVENT_STATUS_UNKNOWN);
 	if (index == LIST_NONE || !core->pacers[index].flight)
 		return;
 	core->pacers[index].flight = false;
@@ -268,6 +282,7 @@ pacer_take_status(struct core *core, const struct event_paced *paced)
 void
 pacer_take_bound(struct core *core, uint32_t index)
 {
+	VERIFY(index < core->pacers_count);
 	core->pacers[index].bound_ms = core->now_ms;
 }
 
@@ -293,6 +308,8 @@ compare(struct core *core, uint32_t index, struct before before)
 {
 	struct pacer *pacer = &core->pacers[index];
 
+	VERIFY(index < core->pacers_count);
+	VERIFY(pacer->pace > 0);
 	pacer->peak = MAX(pacer->peak, MIN(demand(core, pacer), pacer->pace));
 	if (!before.near && is_near(core, pacer)) {
 		pacer->near_ms = core->now_ms;
@@ -314,6 +331,7 @@ pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after)
 	struct pacer *pacer = &core->pacers[index];
 	struct before remembered = remember(core, pacer);
 
+	VERIFY(index < core->pacers_count);
 	VERIFY(pacer->load >= before);
 	pacer->load = pacer->load - before + after;
 	compare(core, index, remembered);
@@ -341,6 +359,8 @@ pacer_arm(struct core *core, uint32_t index)
 	const struct pacer *pacer = &core->pacers[index];
 	uint64_t due_ms = pacer->peak_ms + core->config.pace_memory_ms;
 
+	VERIFY(index < core->pacers_count);
+	VERIFY(due_ms > 0);
 	if (pacer_is_parked(core, pacer))
 		due_ms = MIN(due_ms, pacer->parked_ms);
 	else if (pacer_is_rising(core, pacer) && has_evidence(core, pacer))
@@ -359,6 +379,7 @@ forget_peak(struct core *core, struct pacer *pacer)
 {
 	uint32_t start = MIN(core->config.pace_start, pace_max(pacer));
 
+	VERIFY(start > 0);
 	pacer->peak_before = pacer->peak;
 	pacer->peak = MIN(demand(core, pacer), pacer->pace);
 	pacer->peak_ms = core->now_ms;
@@ -372,6 +393,8 @@ pacer_expire(struct core *core, uint32_t index)
 {
 	struct pacer *pacer = &core->pacers[index];
 
+	VERIFY(index < core->pacers_count);
+	VERIFY(pacer->pace > 0);
 	if (core->now_ms - pacer->peak_ms >= core->config.pace_memory_ms)
 		forget_peak(core, pacer);
 	step_on_evidence(core, pacer);

@@ -44,6 +44,7 @@ pool_configure(struct core *core, const struct event_pool *event)
 void
 pool_plan_all(struct core *core)
 {
+	VERIFY(core->pools_count <= core->config.pools_max);
 	for (uint32_t i = 0; i < core->pools_count; i++) {
 		struct pool *pool = &core->pools[i];
 
@@ -60,6 +61,8 @@ may_go(const struct core *core, const struct family *family)
 {
 	const struct pacer *pacer = &core->pacers[family->budget];
 
+	VERIFY(family->state == FAMILY_WAITING);
+	VERIFY(family->budget < core->pacers_count);
 	return !pacer_is_parked(core, pacer) && !pacer_is_bound(core, pacer);
 }
 
@@ -67,6 +70,7 @@ may_go(const struct core *core, const struct family *family)
 static uint32_t
 next_of(const struct core *core, const struct pool *pool)
 {
+	VERIFY(pool->load < UINT32_MAX);
 	for (uint32_t band = 0; band < POOL_BANDS; band++) {
 		uint32_t best = FAMILY_NONE, seen = 0;
 
@@ -89,6 +93,7 @@ next_of(const struct core *core, const struct pool *pool)
 static uint64_t
 queue_ms(const struct pool *pool)
 {
+	VERIFY(pool->job_ms > 0);
 	return pool->queued * pool->job_ms / MAX(pool->slots, 1);
 }
 
@@ -97,6 +102,7 @@ cold_ms(const struct core *core, const struct family *family)
 {
 	const struct model *model = &core->models[family->model];
 
+	VERIFY(family->model < core->models_count);
 	if (model->samples_count == 0)
 		return COLD_MS;
 	return model->samples_ms[(model->samples_count - 1) % MODEL_SAMPLES] +
@@ -116,6 +122,7 @@ judge(const struct core *core, const struct pool *pool, const struct family *fam
 	uint64_t life_ms = lane_life(core, &core->lanes[family_leaf(family)]);
 	uint64_t ahead_ms;
 
+	VERIFY(family->state == FAMILY_WAITING);
 	if (pool->slots == 0)
 		return NOT_YET;
 	/* What is warmed now must not expire before its turn. */
@@ -134,6 +141,7 @@ activate(struct core *core, uint32_t index)
 {
 	const struct pool *pool = &core->pools[index];
 
+	VERIFY(index < core->pools_count);
 	for (;;) {
 		uint32_t next = next_of(core, pool);
 		enum verdict verdict;
@@ -153,6 +161,7 @@ elect(struct core *core, uint32_t index)
 {
 	uint32_t next;
 
+	VERIFY(index < core->pools_count);
 	for (uint32_t i = core->pools[index].cold.head; i != LIST_NONE; i = next) {
 		next = core->family_home[i].next;
 		(void)credit_elect(core, i);
@@ -164,6 +173,7 @@ pool_plan(struct core *core, uint32_t index)
 {
 	struct pool *pool = &core->pools[index];
 
+	VERIFY(index < core->pools_count);
 	VERIFY(!core->recovering);
 	pool->plan = false;
 	activate(core, index);
@@ -194,6 +204,7 @@ pool_take_done(struct core *core, uint32_t index, uint64_t job_ms)
 {
 	struct pool *pool = &core->pools[index];
 
+	VERIFY(index < core->pools_count);
 	pool->job_ms = (pool->job_ms * 7 + MIN(job_ms, 3600000)) / 8;
 }
 
@@ -203,6 +214,8 @@ pool_window(const struct core *core, uint32_t index)
 	const struct family *family = &core->families[index];
 	const struct pool *pool = &core->pools[family->pool];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(family->pool < core->pools_count);
 	if (pool->overdue == 0 || family->overdue || pool->slots == 0)
 		return LANE_WINDOW;
 	return MAX(1, pool->slots / 2);
@@ -215,6 +228,7 @@ renumber(struct core *core)
 {
 	uint32_t half = (POOL_RANK_LAST - POOL_RANK_FIRST) / 2;
 
+	VERIFY(core->rank_next > POOL_RANK_FIRST + half);
 	for (uint32_t i = 0; i < core->config.families_max; i++) {
 		struct family *family = &core->families[i];
 
@@ -230,6 +244,7 @@ renumber(struct core *core)
 uint32_t
 pool_rank(struct core *core)
 {
+	VERIFY(core->rank_next >= POOL_RANK_FIRST);
 	if (core->rank_next == POOL_RANK_LAST - 1)
 		renumber(core);
 	VERIFY(core->rank_next < POOL_RANK_LAST);
@@ -239,6 +254,7 @@ pool_rank(struct core *core)
 uint32_t
 pool_rank_overdue(struct core *core)
 {
+	VERIFY(core->rank_overdue_next >= 1);
 	if (core->rank_overdue_next == POOL_RANK_FIRST)
 		core->rank_overdue_next = 1;
 	return core->rank_overdue_next++;
@@ -258,6 +274,8 @@ pool_set_overdue(struct core *core, uint32_t index, bool overdue)
 	struct family *family = &core->families[index];
 	struct pool *pool = &core->pools[family->pool];
 
+	VERIFY(index < core->config.families_max);
+	VERIFY(family->lanes_count > 0);
 	if (family->overdue == overdue)
 		return;
 	family->overdue = overdue;

@@ -9,6 +9,8 @@ recover_family(struct core *core, const struct event_admitted *admitted)
 {
 	uint32_t last = admitted->chain.count - 1, index;
 
+	VERIFY(core->recovering);
+	VERIFY(admitted->chain.count > 0);
 	family_admit(core, admitted);
 	index = family_find(core, admitted->chain.nodes[last].id);
 	if (index == FAMILY_NONE)
@@ -30,6 +32,8 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 {
 	struct lane *lane = &core->lanes[index];
 
+	VERIFY(core->recovering);
+	VERIFY(event->gate <= LANE_GATE_COUNT);
 	VERIFY(lane->gate == LANE_CLOSED);
 	switch (event->gate) {
 	case LANE_WRITING:
@@ -67,6 +71,7 @@ recover_lane(struct core *core, const struct event_lane *event)
 	struct family *family = NULL;
 	struct lane *lane;
 
+	VERIFY(core->recovering);
 	if (index == LANE_NONE)
 		return;
 	lane = &core->lanes[index];
@@ -102,6 +107,8 @@ recover_lease(struct core *core, const struct event_start *lease)
 {
 	uint32_t index = lane_find(core, lease->lane);
 
+	VERIFY(core->recovering);
+	VERIFY(lease->role < LANE_ROLE_COUNT);
 	if (index == LANE_NONE || core->lanes[index].family == FAMILY_NONE)
 		return;
 	/* An older generation: its credit had been taken back while it ran.  Whether its
@@ -117,6 +124,7 @@ recover_lease(struct core *core, const struct event_start *lease)
 static void
 close_orphans(struct core *core)
 {
+	VERIFY(core->recovering);
 	for (uint32_t i = 0; i < core->config.lanes_max; i++)
 		if (core->lanes[i].below.count > 0 &&
 		    core->lanes[i].gate == LANE_WRITING && core->lanes[i].unproven == 0)
@@ -128,6 +136,7 @@ settle(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
+	VERIFY(!core->recovering);
 	if (family->waiting == 0 && family->credit.out == 0)
 		family->rank = POOL_RANK_LAST;
 	else if (family->rank < POOL_RANK_LAST && family->rank >= core->rank_next)

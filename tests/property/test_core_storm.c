@@ -156,6 +156,7 @@ START_TEST(core_after_any_storm_every_job_finishes)
 	uint64_t first = wish ? strtoull(wish, &rest, 10) : 0;
 	uint64_t count = !wish ? SEEDS : *rest == '+' ? strtoull(rest + 1, NULL, 10) : 1;
 
+	setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what happened before it died */
 	for (uint64_t seed = first; seed < first + count; seed++)
 		run_seed(seed, count == 1 ? stdout : NULL);
 }
