@@ -92,6 +92,24 @@ def test_one_document_with_many_questions_in_one_message_is_written_once(tmp_pat
         assert stats["reads"] == 49
 
 
+def test_the_system_under_thirty_documents_is_written_once(tmp_path):
+    """Users mark the document; a second marker lets all documents read the system."""
+    bodies = []
+    for number in range(150):
+        document = f"Document {number % 30}. " + long_text(3000, f"clause {number % 30} ")
+        bodies.append(json.dumps(body_of(number, messages=[{"role": "user", "content": [
+            {"type": "text", "text": document, "cache_control": {"type": "ephemeral"}},
+            {"type": "text", "text": question_of(number)}]}])))
+    with Fleet(tmp_path, knobs=KNOBS) as fleet:
+        fleet.start_all()
+        results, _ = fleet.burst(bodies)
+        check_answers(results, map(question_of, range(150)))
+        stats = fleet.stats()
+        assert stats["node_writes"] == 31 and stats["node_duplicate_writes"] == 0
+        assert stats["peak_writers"] == 1
+        assert stats["tokens_written"] < 8000 + 30 * 3100
+
+
 def test_fifty_tool_choices_over_one_system_are_written_once(tmp_path):
     tools = [{"name": f"tool_{number}", "description": f"Does {number}.",
               "input_schema": {"type": "object", "properties": {}}} for number in range(50)]

@@ -97,6 +97,53 @@ def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes(tmp_path)
         assert fleet.processes["scheduler"].poll() is None, "it stands by"
 
 
+def await_writer(fleet):
+    wait_until(lambda: fleet.stats()["concurrency"] == 1, 10, "writer")
+
+
+def test_a_scheduler_that_dies_while_a_prefix_is_written_has_it_written_once(tmp_path):
+    results = {}
+    with Fleet(tmp_path, knobs={**KNOBS, "prefill_tokens_per_second": 1500}) as fleet:
+        fleet.start_all(1, 60)
+        ids = fleet.enqueue(bodies_of(0, 60))
+        await_writer(fleet)
+        fleet.kill("scheduler")
+        fleet.start_scheduler("successor")
+        gather(fleet, results, 60, 40, "60 results")
+        check_done(results, ids)
+        stats = fleet.stats()
+        assert stats["writes"] == 1 and stats["requests"] == 60
+
+
+def test_a_worker_that_dies_while_it_writes_is_followed_by_one_other_writer(tmp_path):
+    """A worker that starts in its place gives its leases back at once."""
+    results = {}
+    with Fleet(tmp_path, knobs={**KNOBS, "prefill_tokens_per_second": 1500}) as fleet:
+        fleet.start_all(1, 60)
+        ids = fleet.enqueue(bodies_of(0, 60))
+        await_writer(fleet)
+        fleet.kill("worker-1")
+        fleet.start_worker("worker-2", 60)
+        gather(fleet, results, 60, 40, "60 results")
+        check_done(results, ids)
+        stats = fleet.stats()
+        assert stats["writes"] <= 2 and stats["peak_writers"] == 1
+        assert stats["requests"] <= 61
+
+
+@pytest.mark.parametrize("fault", ["rate_limit", "overloaded", "server_error"])
+def test_a_provider_in_trouble_makes_nobody_start_cold(tmp_path, fault):
+    results = {}
+    with Fleet(tmp_path, knobs={**KNOBS, "fault_next": fault, "fault_next_count": 2,
+                                "retry_after_ms": 300}) as fleet:
+        fleet.start_all(1, 60)
+        ids = fleet.enqueue(bodies_of(0, 60))
+        gather(fleet, results, 60, 40, "60 results")
+        check_done(results, ids)
+        stats = fleet.stats()
+        assert stats["writes"] == 1 and stats["tokens_uncached"] < 3000, stats
+
+
 @LONG
 def test_jobs_of_a_dead_worker_are_done_by_others_within_45_seconds_and_a_run(tmp_path):
     results = {}
