@@ -150,7 +150,9 @@ admin_open(uv_loop_t *loop, const char *address, struct ruler *ruler,
 	*admin = (struct admin){ .ruler = ruler, .now_ms = now_ms };
 	err = http_server_open(loop, address, serve, admin, &admin->server, message);
 	if (err < 0) {
-		log_error("the pages cannot be served", LOG_TEXT("reason", message));
+		log_error("the pages cannot be served", LOG_TEXT("reason", message),
+		          LOG_TEXT("advice",
+		                   "choose another address with --listen, or off"));
 		free(admin);
 		return err;
 	}

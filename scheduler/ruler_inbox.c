@@ -6,7 +6,8 @@
 
 #define COUNT_START 8 /* DATAPATH 25 */
 #define COUNT_MAX   2000
-#define KEEP_SIZES  4 /* a page keeps memory of so many aimed-at reads */
+#define FUTURE_MS   60000 /* DATAPATH 17 */
+#define KEEP_SIZES  4     /* a page keeps memory of so many aimed-at reads */
 
 /* ---- pages ----------------------------------------------------------------------- */
 
@@ -285,8 +286,21 @@ adapt_count(struct ruler *ruler, size_t bytes, size_t entries)
 		inbox->count = MIN(inbox->count * 2, COUNT_MAX);
 }
 
+/* An id far in the future distorts every age, and the last one possible ends the inbox.
+ */
 static void
-take_entries(struct ruler *ruler, const struct reply *entries)
+check_clock(struct ruler *ruler, uint64_t now_ms, const struct ruler_entry *last)
+{
+	if (last->ms > now_ms + FUTURE_MS)
+		ruler_note_job(
+			ruler, RULER_ERROR, last->id, SPAN(""),
+			"an entry of the inbox has an id %llu s ahead of the clock of "
+			"Redis: whoever writes ids must use *",
+			(unsigned long long)(last->ms - now_ms) / 1000);
+}
+
+static void
+take_entries(struct ruler *ruler, uint64_t now_ms, const struct reply *entries)
 {
 	struct ruler_inbox *inbox = &ruler->inbox;
 	struct ruler_page *page = free_page(inbox);
@@ -298,6 +312,7 @@ take_entries(struct ruler *ruler, const struct reply *entries)
 		return;
 	last = &page->entries[page->entries_count - 1];
 	ruler_copy(inbox->read_to, sizeof(inbox->read_to), last->id);
+	check_clock(ruler, now_ms, last);
 	adapt_count(ruler, page->len, entries->count);
 }
 
@@ -313,7 +328,7 @@ ruler_inbox_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	inbox->reading = false;
 	inbox->read_ms = now_ms;
 	if (entries->kind == REPLY_ARRAY && entries->count > 0)
-		take_entries(ruler, entries);
+		take_entries(ruler, now_ms, entries);
 	else if (now_ms < inbox->sent_ms + ruler->config->block_ms / 2 ||
 	         ruler->config->block_ms == 0) /* it did not wait inside Redis */
 		inbox->read_ms = now_ms + ruler->config->poll_ms;
@@ -331,7 +346,7 @@ ruler_inbox_on_rest(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	inbox->rest = false;
 	inbox->read_ms = now_ms;
 	if (reply->kind == REPLY_ARRAY && reply->count > 0) {
-		take_entries(ruler, reply);
+		take_entries(ruler, now_ms, reply);
 		ruler->admit.job = ruler->admit.job_from = ruler->admit.job_fed =
 			(uint32_t)ruler->admit.stored.n;
 		return;

@@ -57,6 +57,7 @@ class Server:
         self.url = f"unix://{self.path}"
         self.arguments = arguments
         self.process = None
+        self.schedulers = []  # whoever was started over it ends with it
 
     def start(self):
         self.process = subprocess.Popen(
@@ -82,6 +83,8 @@ class Server:
         return self
 
     def __exit__(self, *_):
+        for scheduler in self.schedulers:
+            scheduler.end()
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -99,6 +102,7 @@ class Scheduler:
         with open(self.config, "w", encoding="utf-8") as out:
             out.write(config)
         self.process = None
+        server.schedulers.append(self)
 
     def start(self, wait=True):
         with open(self.log_path, "ab") as log:
@@ -122,6 +126,10 @@ class Scheduler:
             wait_until(said, f'the log to say "{text}"', seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log}") from None
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -156,12 +164,8 @@ class Scheduler:
         self.start()
         return self
 
-    def __exit__(self, failed, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        if failed:
-            print(self.log)
+    def __exit__(self, *_):
+        self.end()
 
 
 def body(system="x" * 8000, question="why?", **more):

@@ -250,6 +250,13 @@ def test_bytes_that_are_not_text_do_no_harm(scheduler, inbox):
     check_books(inbox)
 
 
+def test_an_id_from_the_future_is_told(scheduler, inbox):
+    id = f"{inbox.now() + 3600000}-0"
+    inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "body": body("short")}, id=id)
+    admitted(inbox, id)
+    scheduler.wait_for("ahead of the clock of Redis")
+
+
 # ---- named prefixes --------------------------------------------------------------------
 
 

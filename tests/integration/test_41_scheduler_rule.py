@@ -316,3 +316,13 @@ def test_the_command_line_explains_itself(server):
     missing = run(server, "--config", "/nowhere/warmq.yaml")
     assert missing.returncode == 2 and "/nowhere/warmq.yaml" in missing.stderr
     assert run(server, "--redis", "http://x").returncode != 0
+    long = run(server, "--namespace", "n" * 65)
+    assert long.returncode == 2 and "64" in long.stderr
+
+
+def test_a_taken_port_is_told_with_advice(server, scheduler):
+    config = CONFIG.replace("127.0.0.1:0", f"127.0.0.1:{scheduler.port}")
+    second = Scheduler(server, config=config, name="second")
+    second.start(wait=False)
+    assert second.process.wait(timeout=10) == 1
+    assert "--listen" in second.log
