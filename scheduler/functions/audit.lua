@@ -153,8 +153,8 @@ local function sets_wanted()
 		local budgets_of_pool = list_of(pools[i + 1])
 		for j = 1, #budgets_of_pool do
 			want(key.ns .. 'open:' .. pools[i] .. ':' .. budgets_of_pool[j])
+			want(key.ns .. 'held:' .. pools[i] .. ':' .. budgets_of_pool[j])
 		end
-		want(key.ns .. 'held:' .. pools[i])
 	end
 	return wanted, names
 end

@@ -221,7 +221,9 @@ local function idle_since()
 	return since + 0
 end
 
--- Starts one job of a due lane (all, if holding is off).  Answers when to look again.
+-- Starts one job of a due lane (all, if holding is off).  Answers when to look again.  A
+-- lane from which nothing can start for want of a window, or but suspects, makes room for
+-- those behind it.
 local function serve_due(lane, family, due, since)
 	local budget = budgets[lane.tail.budget]
 	if not budget or budget.stopped then
@@ -237,7 +239,11 @@ local function serve_due(lane, family, due, since)
 	end
 	local room = min(plan.n - plan.at, sub(lane.rec, 23, 27) - lane.use)
 	local want = holding_is_off() and room or min(room, 1)
-	if start.waiting(lane, family, budget, 'h', want) == 0 or family.bits % 64 == 0 then
+	if start.waiting(lane, family, budget, 'h', want) == 0 then
+		lane.due = not budget.stopped and now + POLL or nil
+		return lane.due
+	end
+	if family.bits % 64 == 0 then
 		return nil
 	end
 	local view = VIEW[family.bits]
@@ -250,22 +256,44 @@ local function serve_due(lane, family, due, since)
 	return due
 end
 
+-- The lanes whose clocks end first, of budgets that may start something: nobody waits
+-- behind lanes that a budget keeps from starting.
+local function held_rows()
+	local found = {}
+	for i = 1, #heads do
+		local head = heads[i]
+		if not head.budget.stopped then
+			local held = key.ns .. 'held:' .. plan.session.pool .. ':' .. head.budget.name
+			local rows = call('ZRANGE', held, '0', '31', 'WITHSCORES')
+			read_sets[held] = true
+			for j = 1, #rows, 2 do
+				found[#found + 1] = { rows[j], rows[j + 1] + 0, held }
+			end
+		end
+	end
+	if #heads > 1 then
+		sort(found, function(a, b)
+			return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1])
+		end)
+	end
+	return found
+end
+
 local function serve_held(since)
-	local rows = call('ZRANGE', plan.session.held, 0, 31, 'WITHSCORES')
+	local rows = held_rows()
 	local soon = now + POLL
-	read_sets[plan.session.held] = true
-	for i = 1, #rows, 2 do
-		local due = rows[i + 1] + 0
+	for i = 1, #rows do
+		local id, due = rows[i][1], rows[i][2]
 		if plan.at == plan.n then
 			return now
 		end
 		if due > now and not holding_is_off() then
 			return min(soon, due)
 		end
-		local lane = lane_of(rows[i])
+		local lane = lane_of(id)
 		local family = lane_join(lane)
 		if lane.missing or not family or family.bits % 64 == 0 or family_is_paused(family) then
-			set_del(plan.session.held, rows[i])
+			set_del(rows[i][3], id)
 		elseif may_start(lane, family) and not holding_is_off() then
 			lane.unblocked = true -- it belongs into the open set, not here
 		else

@@ -40,8 +40,7 @@ local function session_parse(text)
 			refuse('session', 'a record of another format: "' .. sub(text, 1, 80) .. '"')
 		end
 		session = { c = c, pool = pool, names = names, opens = {},
-			stay = min(DAY, (job_ms + 0) * 2 + 60000),
-			held = key.ns .. 'held:' .. pool }
+			stay = min(DAY, (job_ms + 0) * 2 + 60000) }
 		memo_grow()
 		memo.session[text] = session
 	end

@@ -79,7 +79,7 @@ local function lane_tail(rec)
 		end
 		tail = { pool = pool, budget = budget, family = family, px = px, ticket = ticket,
 			open = key.ns .. 'open:' .. pool .. ':' .. budget,
-			held = key.ns .. 'held:' .. pool }
+			held = key.ns .. 'held:' .. pool .. ':' .. budget }
 		memo_grow()
 		memo.lane[text] = tail
 	end

@@ -293,8 +293,9 @@ class Store:
         return dict(self.redis.zrange(self.key(f"open:{pool}:{budget}"), 0, -1,
                                       withscores=True))
 
-    def held_set(self, pool="main"):
-        return dict(self.redis.zrange(self.key(f"held:{pool}"), 0, -1, withscores=True))
+    def held_set(self, pool="main", budget="acme:large"):
+        return dict(self.redis.zrange(self.key(f"held:{pool}:{budget}"), 0, -1,
+                                      withscores=True))
 
     def past(self, id):
         return self.redis.hgetall(self.key(f"past:{id}"))

@@ -361,7 +361,7 @@ def test_a_due_hold_starts_one_job_per_call(store):
 def test_the_hold_clock_stands_still_without_free_slots(store):
     family = Family(1, hold_max=300)
     store.enqueue(family)
-    store.redis.zadd(store.key("held:main"), {family.lane: 1})  # due long ago
+    store.redis.zadd(store.key("held:main:acme:large"), {family.lane: 1})  # due long ago
     claim = Worker(store).claim()  # the first worker after a night
     assert claim.jobs == [] and 0 < claim.sleep_ms <= 300
     assert store.held_set()[family.lane] > store.now()
@@ -378,6 +378,33 @@ def test_the_hold_clock_stands_still_while_the_budget_is_blocked(store):
     while not worker.claim().jobs:
         assert store.now() < blocked + 5000
     assert store.now() >= blocked + 30
+
+
+@pytest.mark.parametrize("budgets", ["*", "acme:large"])
+def test_holds_of_a_blocked_account_keep_nobody_elses_from_ending(store, budgets):
+    """40 lanes of an account that is parked, or for which this worker has no key."""
+    for number in range(2, 42):
+        store.enqueue(Family(number, hold_max=1, budget="other:large"))
+    family = Family(1, hold_max=1)
+    [id] = store.enqueue(family)
+    if budgets == "*":
+        store.grant_budget("other:large", parked=store.now() + 600000)
+    worker = Worker(store, budgets=budgets)
+    worker.claim()
+    store.wait_past(store.now() + 2)
+    assert worker.claim().ids == [id]
+
+
+def test_lanes_that_cannot_start_keep_no_hold_from_ending(store):
+    for number in range(2, 42):
+        store.enqueue(Family(number, hold_max=1))
+        store.grant(Family(number).lane, gate=CLOSED, window=0)
+    family = Family(1, hold_max=2)
+    [id] = store.enqueue(family)
+    worker = Worker(store)
+    worker.claim()
+    store.wait_past(store.now() + 3)
+    assert worker.claim().ids + worker.claim().ids == [id]
 
 
 def test_hold_off_starts_everything_within_the_pace(store):

@@ -56,7 +56,7 @@ def test_sets_are_made_from_records_13(store):
     family, _ = opened(store, count=2)
     held = Family(2)
     store.enqueue(held)
-    store.redis.delete(store.key("open:main:acme:large"), store.key("held:main"))
+    store.redis.delete(store.key("open:main:acme:large"), store.key("held:main:acme:large"))
     store.redis.zadd(store.key("open:main:acme:large"), {node(77) + ".0": 1})
     kinds = [what for what, *_ in store.audit()]
     assert sorted(kinds) == ["missing", "missing", "stranger"]
