@@ -392,6 +392,16 @@ ruler_admit_need(struct ruler *ruler, const struct reply *reply)
 	}
 }
 
+/* Our function looked at the entries and did not like them.  Everything else (a disk that
+ * is full, a replica, a script that runs for ever) says nothing about them. */
+static bool
+is_about_entries(struct span text)
+{
+	static const char ours[] = "ERR warmq ";
+
+	return text.len > strlen(ours) && memcmp(text.data, ours, strlen(ours)) == 0;
+}
+
 static void
 refuse(struct ruler *ruler, uint64_t now_ms, struct span text)
 {
@@ -400,7 +410,7 @@ refuse(struct ruler *ruler, uint64_t now_ms, struct span text)
 
 	ruler_note(ruler, RULER_ERROR, "Redis refused to admit entries behind %s: %.*s",
 	           admit->stored.entry, (int)MIN(text.len, 200), text.data);
-	if (++admit->refusals > REFUSALS_MAX) {
+	if (!is_about_entries(text) || ++admit->refusals > REFUSALS_MAX) {
 		ruler_rule_retry(ruler, now_ms, 1000);
 		return;
 	}

@@ -410,6 +410,25 @@ START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
 }
 END_TEST
 
+START_TEST(ruler_buries_nobody_for_a_redis_that_cannot_write)
+{
+	static const char *const answers[] = {
+		"!MISCONF Redis is configured to save RDB snapshots, but is unable to",
+		"!READONLY You can't write against a read only replica.",
+		"!BUSY Redis is busy running a script.",
+		"!ERR Error running script: Script killed by user with FUNCTION KILL.",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		rig_rule(&rig);
+		rig_inbox(&rig, "[[6-0 " SMALL "]]");
+		rig_answer(&rig, rig_expect(&rig, "admit"), answers[i]);
+		ck_assert_int_eq(phase(), RULER_ASKING); /* it waits, and begins anew */
+		rig_fini(&rig);
+		rig_init(&rig);
+	}
+}
+END_TEST
+
 /* A batch is bounded whatever becomes of its jobs. */
 START_TEST(ruler_takes_a_page_of_jobs_that_wait_in_no_list)
 {
@@ -944,6 +963,7 @@ main(void)
 		ruler_sends_the_same_jobs_again_with_what_is_needed,
 		ruler_that_is_always_told_need_gives_up_its_memory,
 		ruler_isolates_what_redis_refuses_and_buries_the_culprit,
+		ruler_buries_nobody_for_a_redis_that_cannot_write,
 		ruler_takes_a_page_of_jobs_that_wait_in_no_list,
 		ruler_goes_on_inside_a_pack,
 		ruler_reads_fewer_entries_when_they_are_large,
