@@ -197,8 +197,9 @@ add_entry(struct ruler *ruler, uint64_t now_ms, const struct ruler_page *page,
 		return RULER_PLACE_TAKEN;
 	}
 	if (!admit->open) {
+		/* "+1s" of an id from the future counts from now. */
 		count = ruler_job_open(&admit->reader, page->pairs + entry->pairs_from,
-		                       entry->pairs_count, entry->ms);
+		                       entry->pairs_count, MIN(entry->ms, now_ms));
 		admit->open = true;
 	}
 	while (admit->job < count) {

@@ -243,6 +243,13 @@ place_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, bool 
 	return RULER_PLACE_TAKEN;
 }
 
+/* The age of a job is that of its id; one from the future has none, and cannot wait. */
+static bool
+may_wait(struct protocol_job_id id, uint64_t now_ms)
+{
+	return id.ms <= now_ms + PREFIX_MS && id.ms + PREFIX_MS > now_ms;
+}
+
 enum ruler_place
 ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
                 bool told, struct ruler_job *job, bool *ret_slim, struct call_list *out)
@@ -258,7 +265,7 @@ ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 		if (verdict != RULER_PLACE_TAKEN)
 			return verdict;
 	}
-	if (missing && id.ms + PREFIX_MS > now_ms) {
+	if (missing && may_wait(id, now_ms)) {
 		if (job->raw.data)
 			return RULER_PLACE_LATER;
 		add_undecided(&ruler->admit, now_ms, id, job);

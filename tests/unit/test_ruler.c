@@ -429,6 +429,39 @@ START_TEST(ruler_buries_nobody_for_a_redis_that_cannot_write)
 }
 END_TEST
 
+/* Any producer can write an id of its own. */
+START_TEST(ruler_counts_from_now_what_an_id_from_the_future_asks_for)
+{
+	static const char *const ids[] = { "99999999999998-0", "18446744073709551615-0" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		char text[200];
+		struct rig_call *admit;
+		uint32_t at, count;
+
+		rig_rule(&rig);
+		(void)snprintf(text, sizeof(text),
+		               "[[%s [upstream claude not_before +5s body {}]]]", ids[i]);
+		rig_inbox(&rig, text);
+		admit = rig_expect(&rig, "admit");
+		at = group(admit, 'L', &count);
+		ck_assert_uint_eq(count, 1);
+		ck_assert_uint_le(strtoull(rig_word(admit, at + 1), NULL, 10),
+		                  rig.now_ms + 5000);
+		rig_answer(&rig, admit, "[OK 1000]");
+
+		/* Nor does it wait for its prefix until then. */
+		(void)snprintf(text, sizeof(text),
+		               "[[%s [upstream claude prefix none body {}]]]", ids[i]);
+		rig_inbox(&rig, text);
+		rig_answer(&rig, rig_expect(&rig, "GET prefix:none"), "~");
+		ck_assert_uint_eq(count_of(rig_expect(&rig, "admit"), 'D'), 1);
+		rig_fini(&rig);
+		rig_init(&rig);
+	}
+}
+END_TEST
+
 /* A batch is bounded whatever becomes of its jobs. */
 START_TEST(ruler_takes_a_page_of_jobs_that_wait_in_no_list)
 {
@@ -964,6 +997,7 @@ main(void)
 		ruler_that_is_always_told_need_gives_up_its_memory,
 		ruler_isolates_what_redis_refuses_and_buries_the_culprit,
 		ruler_buries_nobody_for_a_redis_that_cannot_write,
+		ruler_counts_from_now_what_an_id_from_the_future_asks_for,
 		ruler_takes_a_page_of_jobs_that_wait_in_no_list,
 		ruler_goes_on_inside_a_pack,
 		ruler_reads_fewer_entries_when_they_are_large,
