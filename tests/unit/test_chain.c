@@ -395,6 +395,39 @@ START_TEST(chain_images_change_messages_only)
 }
 END_TEST
 
+START_TEST(chain_scanned_pages_count_as_images_and_plain_text_does_not)
+{
+	static const struct {
+		const char *block;
+		bool image;
+	} cases[] = {
+		{ "{\"type\":\"document\",\"source\":{\"type\":\"text\",\"data\":\"d\"}}",
+		  false },
+		{ "{\"type\":\"document\",\"source\":{\"type\":\"content\"}}", false },
+		{ "{\"type\":\"document\",\"source\":{\"type\":\"base64\"}}", true },
+		{ "{\"type\":\"document\",\"source\":{\"type\":\"file\"}}", true },
+		{ "{\"type\":\"tool_result\",\"content\":[{\"type\":\"image\"}]}", true },
+		{ "{\"type\":\"tool_result\",\"content\":[{\"type\":\"text\"}]}", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char body[512];
+		struct chain_rig built;
+
+		(void)snprintf(body, sizeof body,
+		               "{\"messages\":[" USER("a", MARK) "," SAYS(
+				       "b") ",{\"role\":\"user\","
+		                            "\"content\":[%s]}]}",
+		               cases[i].block);
+		built = chain_rig_build(body);
+		ck_assert_msg(!!(chain_rig_node(&built, TIER_MESSAGES)->px.flags &
+		                 PART_IMAGE) == cases[i].image,
+		              "%s", cases[i].block);
+		chain_rig_free_built(&built);
+	}
+}
+END_TEST
+
 START_TEST(chain_citations_change_the_system_tier)
 {
 #define CITE(on)                                                                \
@@ -707,7 +740,9 @@ SUITE_MAIN("chain", chain_a_plain_body_becomes_three_pieces_and_a_tail,
            chain_a_declaration_needs_only_what_it_names,
            chain_a_declaration_that_names_nothing_is_noted_and_ignored,
            chain_remote_tool_lists_end_it_at_the_system,
-           chain_images_change_messages_only, chain_citations_change_the_system_tier,
+           chain_images_change_messages_only,
+           chain_scanned_pages_count_as_images_and_plain_text_does_not,
+           chain_citations_change_the_system_tier,
            chain_lifetimes_follow_the_users_markers,
            chain_the_automatic_marker_counts_and_comes_last,
            chain_any_number_of_markers_is_counted,
