@@ -30,7 +30,7 @@ conclude(struct core *core, uint32_t index)
 		/* Whatever Redis still holds of it is taken back by the next grant. */
 		if (credit->pending || credit->revoke)
 			core->lanes[family_leaf(family)].bump = true;
-		credit->pending = credit->revoke = false;
+		credit->pending = credit->revoke = credit->revoke_flight = false;
 		credit->look_ms = 0;
 	}
 	lane_touch(core, family_leaf(family));

@@ -245,6 +245,29 @@ START_TEST(credit_of_a_slow_leader_is_not_given_twice)
 }
 END_TEST
 
+START_TEST(credit_may_prove_itself_while_it_is_being_taken_back)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.cold_ms = 50000; /* far beyond its deadline */
+	rig->knobs.hold_max_ms = 100000;
+	rig->knobs.answer_ms = 200;
+	(void)core_rig_admit(rig, "S", 20);
+	while (!family_named(rig, "S")->credit.revoke_flight) {
+		ck_assert_uint_lt(rig->now_ms, 1000000000);
+		core_rig_run(rig, 1);
+	}
+	for (uint32_t i = 0; i < CORE_RIG_STARTS; i++)
+		rig->starts[i].first_ms = rig->now_ms + 1; /* now it says something */
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(family_named(rig, "S")->credit.out, 0);
+	core_rig_run(rig, 200); /* the answer to the grant that takes it back */
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(credit_waits_while_the_account_is_parked)
 {
 	struct core_rig *rig = fresh(20);
@@ -384,6 +407,7 @@ SUITE_MAIN("core_credit", credit_one_family_writes_the_shared_ancestor_of_many,
            credit_that_lies_too_long_is_given_to_a_family_that_can_use_it,
            credit_whose_events_were_lost_is_revoked_and_never_doubled,
            credit_of_a_slow_leader_is_not_given_twice,
+           credit_may_prove_itself_while_it_is_being_taken_back,
            credit_waits_while_the_account_is_parked,
            credit_unclaimed_below_a_lane_that_shuts_writes_that_lane_too,
            credit_ahead_or_without_a_stream_is_a_ticket,
