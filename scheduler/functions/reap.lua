@@ -202,6 +202,17 @@ end
 
 local UNDECIDED_MS = 1000 -- so often the scheduler looks for a missing prefix
 
+-- The history of a job is gone, and with it where it belongs.
+local function bury_lost(past, id)
+	local kind = job.payload_kind(id)
+	if kind then
+		local reply, ref = payload.hints(id, kind == 'slim')
+		local text = 'its history was lost'
+		bury(past, id, kind == 'slim', 'lost', text)
+		result_out(id, reply, DAY, end_result(id, 'dead', 'lost', text, ref))
+	end
+end
+
 local function promote_one(id)
 	local past = past_of(id)
 	if past.family == '' and past.reason == 'undecided' then
@@ -211,10 +222,7 @@ local function promote_one(id)
 	end
 	set_del(key.later, id)
 	if past.family == '' or not (BAND[past.band] or past.now == '1') then
-		-- its history is lost, and with it where it belongs
-		if job.payload_kind(id) then
-			bury(past, id, job.payload_kind(id) == 'slim', 'lost', 'its history was lost')
-		end
+		bury_lost(past, id)
 		return
 	end
 	local family = family_of(past.family)

@@ -225,6 +225,19 @@ def test_a_cancelled_job_that_is_not_admitted_yet_leaves_no_mark_15(store):
     assert store.redis.exists(store.key("ended")) == 0
 
 
+def test_a_job_whose_history_is_lost_says_so_to_its_producer(store):
+    family = Family(1)
+    entry = store.add()
+    slim = "upstream acme\nreply box\nref abc\n\n{}"
+    store.admit(entry, families=[family], gone=[entry],
+                later=[(entry, store.now() - 1, family.id, "n", slim)])
+    store.redis.delete(store.key(f"past:{entry}"))
+    store.promote()
+    assert store.dead() == [entry]
+    assert '"ref":"abc","state":"dead","reason":"lost"' in store.replies("box")[0]
+    assert store.is_conserved()
+
+
 @pytest.mark.parametrize("slim", [False, True])
 def test_a_job_cancelled_on_its_way_into_a_list_does_not_come_back_15(store, slim):
     """The scheduler has read the entry; the cancel comes before its `admit`."""
