@@ -14,9 +14,12 @@
 -- the one place that writes records; a function adds its own writes behind that.
 --
 -- The library remembers nothing between two calls except tables that are pure functions
--- of strings (the memos).  No effect depends on the order of `pairs`.
+-- of strings (the memos), and two things that only save work: where the next job of a
+-- session came from, valid while the stamp in Redis has not moved (swift.lua), and when a
+-- reply list was last given its time (finish.lua).  No effect depends on the order of
+-- `pairs`.
 --
--- Commands used: TIME, EXISTS DEL SET GET STRLEN PEXPIRE, HGET HMGET HSET HDEL HLEN
+-- Commands used: TIME, EXISTS DEL SET GET INCRBY STRLEN PEXPIRE, HGET HMGET HSET HDEL HLEN
 -- HGETALL HINCRBY HEXISTS, LLEN LRANGE LINDEX LTRIM LREM LPUSH RPUSH, SADD SREM SMEMBERS
 -- SCARD, ZADD ZREM ZSCORE ZCARD ZRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE, XLEN XRANGE
 -- XREVRANGE XADD XDEL XTRIM, PUBLISH.
@@ -35,6 +38,7 @@ local DAY = 86400000
 local call, quiet = redis.call, redis.pcall
 local key -- names of the fixed keys; key.ns is the prefix of all others
 local now -- ms of the Redis clock, one reading per call
+local step -- what the stamp moves by in this call
 local argv, argc -- arguments behind the protocol number are argv[2] to argv[argc]
 
 -- ---- refusals ----------------------------------------------------------------------
@@ -99,8 +103,9 @@ do
 local MEMO_MAX = 4096 -- entries before all is forgotten
 
 function memo_reset()
-	memo = { lane = {}, family = {}, lane_view = {}, session = {}, list = {}, reply = {},
-		lease = {}, ready = { {}, {}, {} }, run_view = {}, score = {}, count = 0 }
+	memo = { lane = {}, family = {}, session = {}, list = {}, reply = {},
+		lease = {}, run_view = {}, score = {}, given = {},
+		count = 0 }
 end
 
 -- Counts what is remembered, so that names of long gone lanes do not pile up.
@@ -117,7 +122,7 @@ local bind
 do
 
 local FIXED = { 'jobs', 'families', 'lanes', 'pools', 'workers', 'dying', 'tickets', 'idle',
-	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'early', 'look', 'events',
+	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'early', 'look', 'stamp', 'events',
 	'wake' }
 
 function bind(meta)
@@ -136,7 +141,9 @@ end
 
 local function clock()
 	local time = call('TIME')
-	return time[1] * 1000 + floor(time[2] / 1000)
+	local micros = time[2] + 0
+	step = 1 + micros % 997
+	return time[1] * 1000 + floor(micros / 1000)
 end
 
 -- "a,b,c" as a table; shared, so nobody may change it.

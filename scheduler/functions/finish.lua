@@ -224,9 +224,17 @@ function reply_key(reply)
 	return name
 end
 
--- A list that has just got results lives for their time from now on, and is bounded.
-local function reply_bound(name, ttl, size)
-	quiet('PEXPIRE', name, ttl)
+-- A list that has just got results lives for their time from now on, give or take a
+-- sixteenth: so its end is not written at each push.  And it is bounded.
+local function reply_bound(name, ttl, size, n)
+	local given = memo.given[name]
+	if size <= n or not given or now < given or (now - given) * 16 > ttl + 0 then
+		quiet('PEXPIRE', name, ttl)
+		if not given then
+			memo_grow()
+		end
+		memo.given[name] = now
+	end
 	if size > REPLY_MAX then
 		quiet('LTRIM', name, -REPLY_MAX, -1)
 		count('replies_trimmed', size - REPLY_MAX)
@@ -240,7 +248,7 @@ function reply_one(name, ttl, value)
 	if type(size) ~= 'number' then
 		return false
 	end
-	reply_bound(name, ttl, size)
+	reply_bound(name, ttl, size, 1)
 	return true
 end
 
@@ -257,7 +265,7 @@ function reply_push(reply, ttl, values, ids, n)
 		end
 		return
 	end
-	reply_bound(name, ttl, size)
+	reply_bound(name, ttl, size, n)
 end
 
 function deliver()

@@ -39,7 +39,7 @@ local function session_parse(text)
 		if not c then
 			refuse('session', 'a record of another format: "' .. sub(text, 1, 80) .. '"')
 		end
-		session = { c = c, pool = pool, names = names, opens = {},
+		session = { c = c, pool = pool, names = names,
 			stay = min(DAY, (job_ms + 0) * 2 + 60000) }
 		memo_grow()
 		memo.session[text] = session

@@ -8,7 +8,7 @@
 -- Non-empty families have all their lanes in the open set; the edge from empty writes all
 -- of them, the edge to empty is found by whoever takes the last element.
 
-local book_open, book_check, book_store, lane_move
+local book_open, book_check, book_store, lane_move, stamp_move
 do
 
 function book_open()
@@ -225,8 +225,16 @@ local function ends_store()
 	end
 end
 
+-- Whatever was remembered of lanes, sets and families is not true any more.
+function stamp_move()
+	if type(quiet('INCRBY', key.stamp, number_text(step))) ~= 'number' then
+		call('DEL', key.stamp)
+	end
+end
+
 function book_store()
 	payloads_store()
+	stamp_move()
 	families_store()
 	lanes_store()
 	for i = 1, budget_n do

@@ -114,15 +114,33 @@ def test_a_reply_list_that_cannot_be_pushed_to_becomes_stored_results_4(store, d
 
 def test_a_reply_list_has_an_end_and_a_bound(store):
     _, ids = opened(store, count=1)
-    box = store.key("reply:box")
+    box = store.key("reply:full")
     for start in range(0, 100000, 5000):
         store.redis.rpush(box, *range(start, start + 5000))
     worker = Worker(store)
-    worker.settle(worker.claim().jobs, reply="box", ttl=7000)
+    worker.settle(worker.claim().jobs, reply="full", ttl=7000)
     assert store.redis.llen(box) == 100000
     assert store.redis.lindex(box, -1) == f"result of {ids[0]}"
     assert 0 < store.redis.pttl(box) <= 7000
     assert store.meta("replies_trimmed") == "1"
+
+
+def test_a_reply_list_that_goes_on_gets_its_time_again(store):
+    opened(store, count=3)
+    worker = Worker(store, slots=1)
+    jobs = worker.claim(0).jobs
+    for name, ttl in [("on", 60000), ("on", 60000)]:
+        jobs = worker.settle(jobs, claim=[0], reply=name, ttl=ttl).jobs
+        left = store.redis.pttl(store.key("reply:on"))
+        assert 60000 * 15 / 16 <= left <= 60000
+    worker.settle(jobs, reply="on", ttl=160)
+    given = store.redis.pttl(store.key("reply:on"))
+    store.redis.pexpire(store.key("reply:on"), 1000)
+    since = store.now()
+    store.wait_past(since + 11)
+    store.enqueue(Family(1))
+    worker.settle(worker.claim(0).jobs, reply="on", ttl=160)
+    assert 0 < store.redis.pttl(store.key("reply:on")) <= 160, given
 
 
 def test_a_missing_lane_record_is_zero_4(store):
@@ -283,7 +301,7 @@ def test_nothing_of_a_life_is_left_over(store):
     worker.bye()
     left = {key.split(":", 1)[1] for key in store.redis.keys()}
     assert left == {"jobs", "events", "meta", "families", "lanes", "pools", "idle",
-                    f"px:{family.id}", "reply:box", "budget:acme:large"}
+                    f"px:{family.id}", "reply:box", "budget:acme:large", "stamp"}
     assert NEVER == store.lane(family.lane).until
 
 
@@ -303,7 +321,7 @@ def picture(store):
             "stream": store.redis.xrange}
     keys = [key for key in store.redis.keys(store.ns + ":*") if not key.endswith(":look")]
     stored = {key.split(":", 1)[1]: plain(read[store.redis.type(key)](key))
-              for key in keys if not key.endswith((":meta", ":events"))}
+              for key in keys if not key.endswith((":meta", ":events", ":stamp"))}
     return stored, sorted(store.events())
 
 
@@ -328,6 +346,7 @@ def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, windo
             group = [slot % 6 for slot in range(turn * slots, turn * slots + slots)]
             if long:
                 store.redis.hset(store.key("look"), "somebody", "1")
+                store.redis.delete(store.key("stamp"))
             claim = worker.settle([held.pop(slot) for slot in group if slot in held],
                                   claim=group, reply="box")
             store.redis.hdel(store.key("look"), "somebody")

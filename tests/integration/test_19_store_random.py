@@ -119,6 +119,30 @@ class Play:
                 self.done(job)
         self.started(worker, claim)
 
+    def roll(self):
+        """Jobs of one lane end, others start in their slots: what may go the swift way."""
+        worker = self.random.choice(self.workers)
+        lanes = collections.defaultdict(list)
+        for job in self.held[worker].values():
+            if job.role != "t":
+                lanes[job.lane].append(job)
+        for _ in range(6):
+            if not lanes:
+                return
+            lane = self.random.choice(sorted(lanes))
+            count = self.random.choice([1, 1, len(lanes[lane])])
+            jobs = [lanes[lane].pop() for _ in range(min(count, len(lanes[lane])))]
+            if not lanes[lane]:
+                del lanes[lane]
+            for job in jobs:
+                del self.held[worker][job.slot]
+            claim = worker.settle(jobs, claim=[job.slot for job in jobs], reply="box")
+            problems = {int(slot) for slot, _, _ in claim.problems}
+            for job in jobs:
+                if job.slot not in problems:
+                    self.done(job)
+            self.started(worker, claim)
+
     def repeat(self):
         """An old call read once more: it must change nothing."""
         if self.old_calls:
@@ -277,7 +301,7 @@ class Play:
     def run(self):
         self.store.reap()
         self.hello()
-        doings = [(self.enqueue, 12), (self.claim, 20), (self.settle, 20), (self.fail, 8),
+        doings = [(self.enqueue, 12), (self.claim, 20), (self.settle, 14), (self.roll, 14), (self.fail, 8),
                   (self.grant, 14), (self.budget, 3), (self.hello, 2), (self.leave, 3),
                   (self.release, 3), (self.cancel, 3), (self.requeue, 2), (self.tick, 5),
                   (self.repeat, 3), (self.attach, 1), (self.beat, 2), (self.switch, 1),
