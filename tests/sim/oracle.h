@@ -88,6 +88,10 @@ struct oracle_family {
 	uint32_t flags;
 	uint32_t leases;     /* own count */
 	uint32_t leases_was; /* before this call */
+	uint32_t bits;       /* of its lists that are not empty */
+	bool touched;        /* in this call */
+	bool is_new;         /* was drained, or never started, before its work came */
+	uint64_t drained_us; /* when it had neither leases nor work; 0: it has some */
 };
 
 struct oracle_bucket {

@@ -149,6 +149,7 @@ oracle_book_family_make(struct oracle *oracle, struct span id)
 	oracle->families = grow(oracle->families, index, &oracle->families_room,
 	                        sizeof *oracle->families);
 	set_name(oracle->families[index].id, id);
+	oracle->families[index].is_new = true;
 	oracle->families_count++;
 	file(oracle, 'f', id, index);
 	return index;

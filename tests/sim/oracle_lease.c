@@ -90,8 +90,10 @@ let_go(struct oracle *oracle, uint32_t index)
 	VERIFY(oracle->budgets[lease->budget].in_flight > 0);
 	oracle->lanes[lease->lane].in_use--;
 	oracle->budgets[lease->budget].in_flight--;
-	if (lease->family != ORACLE_NONE)
+	if (lease->family != ORACLE_NONE) {
 		oracle->families[lease->family].leases--;
+		oracle->families[lease->family].touched = true;
+	}
 	give_back(oracle, lease);
 	if (lease->job != ORACLE_NONE) {
 		struct oracle_job *job = &oracle->jobs[lease->job];
@@ -190,8 +192,10 @@ count_in(struct oracle *oracle, const struct oracle_lease *lease)
 {
 	oracle->lanes[lease->lane].in_use++;
 	oracle->budgets[lease->budget].in_flight++;
-	if (lease->family != ORACLE_NONE)
+	if (lease->family != ORACLE_NONE) {
 		oracle->families[lease->family].leases++;
+		oracle->families[lease->family].touched = true;
+	}
 }
 
 static bool

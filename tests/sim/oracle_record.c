@@ -21,6 +21,8 @@ oracle_record_lane(struct oracle *oracle, struct span id, struct span record)
 	lane->pool = oracle_book_pool_make(oracle, parsed.pool);
 	if (parsed.budget.len > 0)
 		lane->budget = oracle_book_budget_make(oracle, parsed.budget);
+	if (parsed.family.len > 0)
+		lane->family = oracle_book_family_make(oracle, parsed.family);
 	if (lane->exists && parsed.generation != lane->now.generation &&
 	    !oracle_book_runs(oracle, "grant"))
 		oracle_fail(oracle, "record", "%s changed the generation of %s",
@@ -48,6 +50,8 @@ oracle_record_family(struct oracle *oracle, struct span id, struct span record)
 		return;
 	}
 	family = &oracle->families[index];
+	family->touched = true;
+	family->bits = parsed.bits;
 	family->flags = parsed.flags;
 	family->ancestors_count = 0;
 	if (parsed.pool.len > 0)

@@ -3,6 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define RANK_LAST  99999999 /* no turn */
+#define RANK_CLASS 10000000 /* ranks of one priority */
+#define LINGER_US  6000000  /* a drained family keeps its place for a while */
+
 static bool
 gate_lets_pass(const struct oracle_lane *lane)
 {
@@ -125,13 +129,22 @@ band_of(const struct oracle_lease *lease)
 	return lease->band == 'h' ? 1 : lease->band == 'n' ? 2 : 3;
 }
 
+/* Both may have been activated, one of them not started yet: ranks tell in which order.
+ * They are the scheduler's, and judged when they are given. */
+static bool
+comes_before(const struct oracle *oracle, const struct oracle_family *a,
+             const struct oracle_family *b)
+{
+	return oracle->lanes[a->lane].before.rank < oracle->lanes[b->lane].before.rank;
+}
+
 static void
 judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 {
 	const struct oracle_family *family = &oracle->families[lease->family];
 
-	if (family->leases_was > 0)
-		return; /* not a new one */
+	if (!family->is_new)
+		return;
 	for (uint32_t i = 0; i < oracle->families_count; i++) {
 		const struct oracle_family *other = &oracle->families[i];
 
@@ -139,7 +152,7 @@ judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 		    other->pool != family->pool)
 			continue;
 		if (best_ready(oracle, other) > band_of(lease) ||
-		    !has_room(oracle, other))
+		    !has_room(oracle, other) || comes_before(oracle, family, other))
 			continue;
 		oracle_fail(oracle, "I4", "family %s begins while %s has work and room",
 		            family->id, other->id);
@@ -156,6 +169,60 @@ judge_window(struct oracle *oracle, const struct oracle_lease *lease)
 	if (lane->in_use > lane->before.window)
 		oracle_fail(oracle, "I3", "lane %s starts: %u in use, window %u",
 		            lane->id, lane->in_use, lane->before.window);
+}
+
+/* I4: who is activated while another has work in hand comes behind it.  Ranks that are
+ * given anew together, by a scheduler that has just begun to rule, are no order. */
+static void
+judge_rank(struct oracle *oracle, const struct oracle_lane *lane)
+{
+	uint64_t rank = lane->now.rank;
+	const struct oracle_family *family;
+
+	if (lane->family == ORACLE_NONE || rank == lane->before.rank || rank >= RANK_LAST)
+		return;
+	family = &oracle->families[lane->family];
+	for (uint32_t i = 0; i < oracle->families_count; i++) {
+		const struct oracle_family *other = &oracle->families[i];
+		const struct oracle_lane *ahead = &oracle->lanes[other->lane];
+
+		if (!family->is_new || other == family || other->pool != family->pool ||
+		    other->leases == 0 || other->bits == 0 || !gate_lets_pass(ahead) ||
+		    ahead->now.rank != ahead->before.rank ||
+		    ahead->now.rank >= RANK_LAST ||
+		    ahead->now.rank / RANK_CLASS != rank / RANK_CLASS)
+			continue;
+		if (rank < ahead->now.rank)
+			oracle_fail(oracle, "I4",
+			            "family %s is activated before %s, which is at work",
+			            family->id, other->id);
+	}
+}
+
+/* A family is new when its work came so long after it had been drained that nothing is
+ * left of its turn. */
+static void
+follow_turns(struct oracle *oracle)
+{
+	uint64_t now_us = oracle->agenda->now_us;
+
+	for (uint32_t i = 0; i < oracle->families_count; i++) {
+		struct oracle_family *family = &oracle->families[i];
+
+		if (!family->touched)
+			continue;
+		family->touched = false;
+		if (family->leases > 0)
+			family->is_new = false;
+		if (family->leases > 0 || family->bits != 0) {
+			if (family->drained_us > 0 &&
+			    now_us - family->drained_us > LINGER_US)
+				family->is_new = family->leases == 0;
+			family->drained_us = 0;
+		} else if (family->drained_us == 0) {
+			family->drained_us = now_us;
+		}
+	}
 }
 
 void
@@ -176,4 +243,9 @@ oracle_start_judge(struct oracle *oracle)
 		    !lease->unheld && lease->family != ORACLE_NONE)
 			judge_switch(oracle, lease);
 	}
+	for (uint32_t i = 0; i < oracle->lanes_count; i++) {
+		if (oracle->lanes[i].changed && oracle_book_runs(oracle, "grant"))
+			judge_rank(oracle, &oracle->lanes[i]);
+	}
+	follow_turns(oracle);
 }
