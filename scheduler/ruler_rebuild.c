@@ -259,6 +259,7 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct protocol_family *
 	it->jobs[EVENT_LIST_LOW] = (bits & (PROTOCOL_BACK_LOW | PROTOCOL_READY_LOW)) != 0;
 	it->jobs[EVENT_LIST_NOW] = (bits & PROTOCOL_LIST_NOW) != 0;
 	it->oldest_ms = EVENT_UNKNOWN;
+	it->marks = record->marks;
 	it->hold_max_ms = family->hold_max_ms;
 	it->input_tokens = family->input;
 	it->output_tokens = family->output;
