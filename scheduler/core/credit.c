@@ -257,11 +257,14 @@ credit_take_back(struct core *core, uint32_t index, const struct event_back *bac
 			take_back(core, family); /* it is nobody's to take again */
 		return;
 	}
-	if (back->why <= LANE_BACK_OVERDUE && !credit->revoked) {
+	if (back->why <= LANE_BACK_OVERDUE) {
 		/* The credit lies in the lane again, for the next one. */
 		credit->started -= MIN(credit->started, 1);
 		credit->look_ms = core->now_ms + core->config.look_ms;
-		widen(core, index);
+		if (credit->revoked) /* who may have had it before it was taken back */
+			family_look(core, index);
+		else
+			widen(core, index);
 		family_weigh(core, index);
 		family_arm(core, index);
 		return;
