@@ -130,20 +130,14 @@ struct config_pool {
 	char name[CONFIG_NAME_SIZE];
 	char match_route[CONFIG_NAME_SIZE];
 	char match_upstream[CONFIG_NAME_SIZE];
-	uint64_t slots; /* at most so many jobs at once; 0 = as many as workers bring */
 };
 
 struct config_scheduler {
 	char listen[CONFIG_NAME_SIZE]; /* address:port, or "off" */
 	uint64_t max_wait_ms;          /* a family that waits longer goes next */
-	uint64_t drain_max_ms;         /* 0 = drain to the end */
-	uint64_t interactive_share;    /* percent of a pool for jobs with a short hold */
 	uint64_t families_max;
 	uint64_t job_size_max;
-	uint64_t deferral_max_ms; /* a deferred job without a deadline ends after it */
 	uint64_t result_ttl_ms;
-	uint64_t attempts;   /* default of a job's `attempts` */
-	uint64_t recoveries; /* worker deaths that a job survives */
 };
 
 struct config_worker {
@@ -154,7 +148,7 @@ struct config_worker {
 	size_t handler_count;           /* 0 = none */
 	char listen[CONFIG_NAME_SIZE];  /* health; "off" */
 	uint64_t connect_timeout_ms;
-	uint64_t timeout_ms; /* default of a job's `timeout` */
+	uint64_t timeout_ms; /* of a warm-up; a job's own is cut to this or 1 h */
 	uint64_t drain_ms;   /* after SIGTERM, before the rest is given back */
 	uint64_t response_size_max;
 };

@@ -94,7 +94,7 @@ static const char whole[] = "namespace: q\n"
 			    "    read_multiplier: 0.025\n"
 			    "    charge_reads: true\n"
 			    "pools:\n"
-			    "  - {name: night, match: [batch-*, main], slots: 20}\n"
+			    "  - {name: night, match: [batch-*, main]}\n"
 			    "scheduler: {listen: 'off', max_wait: 60s}\n"
 			    "worker:\n"
 			    "  handler: [python3, run.py]\n";
@@ -121,7 +121,6 @@ START_TEST(config_reads_a_whole_file)
 	ck_assert_uint_eq(config->models[0].price_input, 3500000);
 	ck_assert_uint_eq(config->models[0].read_multiplier, 25);
 	ck_assert(config->models[0].charge_reads);
-	ck_assert_uint_eq(config->pools[0].slots, 20);
 	ck_assert_str_eq(config->scheduler.listen, "off");
 	ck_assert_uint_eq(config->worker.handler_count, 2);
 	config_destroy(config);
@@ -258,7 +257,7 @@ START_TEST(config_finish_checks_what_needs_to_be_seen_whole)
 	unfinished("upstreams: {a: {url: http://x, auth: none, usage_path: u}}",
 	           "raw only");
 	unfinished("models: [{class: a}]", "without match");
-	unfinished("pools: [{slots: 1}]", "without name");
+	unfinished("pools: [{match: [a, b]}]", "without name");
 	unfinished("pools: [{name: a, slots: 1}, {name: a, slots: 2}]", "slots twice");
 }
 END_TEST
