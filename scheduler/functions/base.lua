@@ -3,7 +3,8 @@
 --
 -- The files of this folder are joined, in the order of meson.build, to one library: one
 -- Lua function, called once, because `string`, `redis.call` and their like are missing
--- while Redis loads a library.  They share its locals.  A function of docs/PROTOCOL.md runs in three phases:
+-- while Redis loads a library.  They share its locals.  A function of docs/PROTOCOL.md
+-- runs in three phases:
 --
 --   check    reads everything it needs and everything it is going to write, so that a
 --            key of a wrong type stops it here; decides; may refuse          (call)

@@ -68,7 +68,8 @@ local function start_ticket(lane, family, budget)
 	local charge = budget.limited and format('%d', sub(lane.rec, 50, 57)) .. ',0' or '0,0'
 	local taker = argv[2] .. ',' .. plan.names[plan.at + 1] .. ',' .. plan.qs[plan.at + 1]
 	local tail = lane.tail
-	start.run_fill(start.run_open(lane, family, 't', true), { 'w:' .. lane.id .. ':' .. format('%d', g) },
+	local run = start.run_open(lane, family, 't', true)
+	start.run_fill(run, { 'w:' .. lane.id .. ':' .. format('%d', g) },
 		1, 1, charge, 1, 'n')
 	lane.rec = lane_print(sub(lane.rec, 1, 67) .. '2' .. sub(lane.rec, 69, 96), tail.pool,
 		tail.budget, tail.family, tail.px, taker)

@@ -98,7 +98,8 @@ end
 -- The same, with the first one reporting its `begin` if it is time for that.
 local function run_fill_plain(lane, family, items, from, to, charge, delivery, band)
 	if must_begin(lane) then
-		start.run_fill(start.run_open(lane, family, 'p', true), items, from, from, charge, delivery, band)
+		local run = start.run_open(lane, family, 'p', true)
+		start.run_fill(run, items, from, from, charge, delivery, band)
 		from = from + 1
 	end
 	if from <= to then
