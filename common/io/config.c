@@ -172,20 +172,10 @@ finish_lists(const struct config *config, struct config_error *reterr)
 		if (config->models[i].match[0] == '\0')
 			return fail(reterr, ERR_MALFORMED, "models", NULL,
 			            "has an entry without match");
-	for (size_t i = 0; i < config->pools_count; i++) {
-		const struct config_pool *pool = &config->pools[i];
-
-		if (pool->name[0] == '\0')
+	for (size_t i = 0; i < config->pools_count; i++)
+		if (config->pools[i].name[0] == '\0')
 			return fail(reterr, ERR_MALFORMED, "pools", NULL,
 			            "has an entry without name");
-		for (size_t j = 0; j < i; j++)
-			if (strcmp(pool->name, config->pools[j].name) == 0 &&
-			    pool->slots > 0)
-				return fail(
-					reterr, ERR_MALFORMED, "pools", pool->name,
-					"says its slots twice; the first entry of a pool "
-					"says them");
-	}
 	return 0;
 }
 

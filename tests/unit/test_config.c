@@ -258,7 +258,6 @@ START_TEST(config_finish_checks_what_needs_to_be_seen_whole)
 	           "raw only");
 	unfinished("models: [{class: a}]", "without match");
 	unfinished("pools: [{match: [a, b]}]", "without name");
-	unfinished("pools: [{name: a, slots: 1}, {name: a, slots: 2}]", "slots twice");
 }
 END_TEST
 
