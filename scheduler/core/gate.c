@@ -171,7 +171,6 @@ close_for_misses(const struct word *word)
 	lane->suspect_ms = latest_miss(lane);
 	model_distrust(core, model_of(word));
 	if (again) {
-		lane->closed_ms = 0;
 		lane_move(core, word->lane, LANE_LEAKY, LANE_REASON_NEVER_READ);
 		return;
 	}

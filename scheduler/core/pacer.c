@@ -116,7 +116,6 @@ pacer_recover(struct core *core, const struct event_recovered_budget *budget)
 	pacer->peak_ms = core->now_ms;
 	pacer->parked_ms = budget->parked_until_ms;
 	memcpy(pacer->learned, budget->limits, sizeof pacer->learned);
-	pacer_arm(core, index);
 }
 
 static void

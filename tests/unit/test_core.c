@@ -78,12 +78,17 @@ END_TEST
 START_TEST(core_is_busy_while_the_pace_rises)
 {
 	struct core_rig *rig = fresh(200);
+	struct event event = { .kind = EVENT_BUDGET };
 
 	(void)core_rig_admit(rig, "X?", 150);
 	core_rig_run(rig, 100);
 	ck_assert(core_busy(rig->core));
 	core_rig_run(rig, 2000);
 	ck_assert(!core_busy(rig->core));
+	event.budget.id = (struct id128){ 8, 8 }; /* any other account counts, too */
+	core_rig_feed(rig, &event);
+	pacer_weigh(rig->core, 1, 0, 100);
+	ck_assert(core_busy(rig->core));
 	core_rig_free(rig);
 }
 END_TEST

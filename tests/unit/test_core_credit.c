@@ -395,6 +395,29 @@ START_TEST(credit_is_not_given_while_nobody_is_held)
 }
 END_TEST
 
+START_TEST(credit_that_comes_back_below_a_shut_lane_writes_that_lane)
+{
+	struct core_rig *rig = fresh(20);
+	struct lane_id id;
+
+	(void)core_rig_admit(rig, "S/A", 5);
+	drain(rig);
+	core_rig_run(rig, rig->knobs.ttl_ms - 20000 - 1000);
+	rig->knobs.cold_ms = 60000;
+	rig->knobs.hold_max_ms = 200000;
+	(void)core_rig_admit(rig, "S/B", 5); /* its leader starts below a warm S */
+	core_rig_run(rig, 15000);            /* S expires above it */
+	id = (struct lane_id){ core_rig_node(rig, "S")->id, 0 };
+	ck_assert_int_eq(rig->core->lanes[lane_find(rig->core, id)].gate, LANE_CLOSED);
+	rig->knobs.stopped = true;
+	core_rig_kill(rig); /* and its credit lies in B's lane again */
+	ck_assert_uint_eq(family_named(rig, "B")->credit.lanes, 3);
+	ck_assert_int_eq(rig->core->lanes[lane_find(rig->core, id)].gate, LANE_WRITING);
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
 SUITE_MAIN("core_credit", credit_one_family_writes_the_shared_ancestor_of_many,
            credit_a_reader_of_the_ancestor_leads_its_own_leaf,
            credit_on_an_open_ancestor_counts_on_the_leaf_alone,
@@ -413,4 +436,5 @@ SUITE_MAIN("core_credit", credit_one_family_writes_the_shared_ancestor_of_many,
            credit_ahead_or_without_a_stream_is_a_ticket,
            credit_is_a_lead_for_ever_once_the_provider_refused_our_call,
            credit_of_a_ticket_that_is_never_answered_ends,
-           credit_is_not_given_while_nobody_is_held)
+           credit_is_not_given_while_nobody_is_held,
+           credit_that_comes_back_below_a_shut_lane_writes_that_lane)

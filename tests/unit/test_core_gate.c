@@ -617,6 +617,92 @@ START_TEST(gate_a_bypass_without_a_reason_dies)
 }
 END_TEST
 
+START_TEST(gate_of_refused_leaders_needs_three_more_after_a_lifetime)
+{
+	struct core_rig *rig = fresh(1);
+
+	rig->knobs.refused = 3;
+	burst(rig, "S", 3);
+	expect_gate(rig, "S", LANE_BYPASS, LANE_REASON_REFUSED);
+	core_rig_run(rig, rig->knobs.ttl_ms);
+	rig->knobs.refused = 2;
+	(void)core_rig_admit(rig, "S", 9);
+	core_rig_run(rig, 6500);
+	expect_gate(rig, "S", LANE_WRITING, LANE_REASON_NONE);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(gate_a_broken_reader_is_followed_after_a_pause)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 3100);
+	rig->knobs.broken = 1;
+	core_rig_run(rig, 500); /* the reader breaks at 3,500 */
+	ck_assert_uint_eq(rig->starts_count, 1);
+	expect_gate(rig, "S", LANE_CHECKING, LANE_REASON_NONE);
+	core_rig_run(rig, 200); /* 250 ms later the next one */
+	ck_assert_uint_eq(rig->starts_count, 2);
+	core_rig_run(rig, 500);
+	expect_gate(rig, "S", LANE_OPEN, LANE_REASON_NONE);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(gate_a_miss_takes_the_other_readers_of_its_stage_back)
+{
+	struct core_rig *rig = fresh(20);
+	struct lane *lane;
+
+	burst(rig, "S", 5);
+	core_rig_evict(rig);
+	rig->knobs.lag_ms = 60000;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 6000); /* closed for misses */
+	rig->knobs.lag_ms = 0;
+	core_rig_evict(rig);
+	(void)core_rig_admit(rig, "S", 40);
+	core_rig_run(rig, 3600); /* two readers are under way */
+	lane = lane_named(rig, "S");
+	ck_assert_uint_eq(lane->stage, 2);
+	core_rig_evict(rig);
+	rig->knobs.never_read = true;
+	(void)core_rig_pool(rig, "p", 1); /* the next four have one slot, then */
+	core_rig_run(rig, 2500);
+	(void)core_rig_pool(rig, "p", 3);
+	core_rig_run(rig, 3600);
+	ck_assert_uint_eq(rig->too_many, 0);
+	ck_assert_uint_le(lane->unproven, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(gate_without_a_lifetime_is_tried_again_after_five_minutes)
+{
+	struct core_rig *rig = fresh(1);
+	struct event event = { .kind = EVENT_MODEL };
+
+	rig->model.ttl_ms = 0;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+	rig->knobs.cache_off = true;
+	(void)core_rig_admit(rig, "S", 1);
+	core_rig_run(rig, 3000);
+	expect_gate(rig, "S", LANE_BYPASS, LANE_REASON_UNCACHEABLE);
+	core_rig_run(rig, 299000);
+	expect_gate(rig, "S", LANE_BYPASS, LANE_REASON_UNCACHEABLE);
+	core_rig_run(rig, 1000);
+	expect_gate(rig, "S", LANE_CLOSED, LANE_REASON_NONE);
+	rig->knobs.cache_off = false;
+	burst(rig, "S", 3);
+	core_rig_run(rig, 10 * rig->knobs.ttl_ms);
+	expect_gate(rig, "S", LANE_OPEN, LANE_REASON_NONE); /* for ever */
+	core_rig_free(rig);
+}
+END_TEST
+
 SUITE_MAIN_WITH_DEATHS(
 	"core_gate",
 	SUITE_LIST(gate_one_writes_one_reads_then_all_start,
@@ -649,6 +735,10 @@ SUITE_MAIN_WITH_DEATHS(
                    gate_a_start_past_its_hold_limit_opens_the_lane_by_its_hit,
                    gate_three_refused_leaders_end_the_hold,
                    gate_pressure_never_ends_the_hold,
-                   gate_broken_leaders_are_followed_more_and_more_slowly),
+                   gate_broken_leaders_are_followed_more_and_more_slowly,
+                   gate_of_refused_leaders_needs_three_more_after_a_lifetime,
+                   gate_a_broken_reader_is_followed_after_a_pause,
+                   gate_a_miss_takes_the_other_readers_of_its_stage_back,
+                   gate_without_a_lifetime_is_tried_again_after_five_minutes),
 	SUITE_LIST(gate_a_move_that_is_not_allowed_dies,
                    gate_a_bypass_without_a_reason_dies))

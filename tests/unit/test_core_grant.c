@@ -404,6 +404,50 @@ START_TEST(grant_answers_of_nobody_are_ignored)
 }
 END_TEST
 
+START_TEST(grant_refused_after_a_lost_answer_by_a_third_is_not_taken_for_done)
+{
+	struct core_rig *rig = fresh();
+	struct event event = { .kind = EVENT_WORK };
+	struct command_list list;
+
+	(void)core_rig_admit(rig, "S", 0);
+	event.family.id = core_rig_node(rig, "S")->id;
+	(void)step(rig, &event); /* elects */
+	event = answer(rig, "S", EVENT_STATUS_UNKNOWN, 0);
+	(void)step(rig, &event);
+	event = answer(rig, "S", EVENT_STATUS_REFUSED, 40);
+	list = step(rig, &event);
+	ck_assert(rig->core->families[0].credit.pending);
+	ck_assert_uint_eq(grant_of(&list, core_rig_node(rig, "S")->id)->g, 40);
+	ck_assert_uint_eq(grant_of(&list, core_rig_node(rig, "S")->id)->credits, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(grant_of_several_without_room_is_repeated_until_each_is_done)
+{
+	struct core_config config = core_rig_config();
+	struct core_rig *rig;
+
+	config.families_max = 1;
+	config.lanes_max = 1;
+	rig = core_rig_create(&config, 1);
+	(void)core_rig_admit(rig, "A", 9);
+	core_rig_run(rig, 10);
+	rig->knobs.deaf = 2;
+	(void)core_rig_admit(rig, "B", 2);
+	(void)core_rig_admit(rig, "C", 2);
+	(void)core_rig_admit(rig, "D", 2);
+	core_rig_run(rig, 10);
+	ck_assert_int_eq(core_rig_node(rig, "B")->gate, LANE_BYPASS);
+	ck_assert_int_eq(core_rig_node(rig, "C")->gate, LANE_BYPASS);
+	ck_assert_int_eq(core_rig_node(rig, "D")->gate, LANE_BYPASS);
+	for (uint32_t i = 0; i < STATE_UNHELD_MAX; i++)
+		ck_assert(!rig->core->unheld[i].used);
+	core_rig_free(rig);
+}
+END_TEST
+
 SUITE_MAIN("core_grant", grant_has_one_outcome_before_there_is_a_second,
            grant_says_nothing_that_redis_knows_already,
            grant_raises_g_for_credits_and_not_for_ranks,
@@ -418,4 +462,6 @@ SUITE_MAIN("core_grant", grant_has_one_outcome_before_there_is_a_second,
            grant_leaves_ancestors_that_gate_nobody_alone,
            grant_never_asks_for_more_than_a_step_may,
            grant_for_a_family_without_room_lets_it_run_unheld,
-           grant_answers_of_nobody_are_ignored)
+           grant_answers_of_nobody_are_ignored,
+           grant_refused_after_a_lost_answer_by_a_third_is_not_taken_for_done,
+           grant_of_several_without_room_is_repeated_until_each_is_done)

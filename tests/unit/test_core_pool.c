@@ -265,6 +265,7 @@ START_TEST(pool_nobody_is_overdue_while_parked_or_paused_or_without_workers)
 	event.pause.on = false;
 	core_rig_feed(rig, &event);
 	drain(rig);
+	ck_assert_uint_eq(rig->hold_limits, 0);
 	core_rig_free(rig);
 }
 END_TEST
@@ -349,6 +350,19 @@ START_TEST(pool_ranks_begin_again_when_they_are_used_up)
 }
 END_TEST
 
+START_TEST(pool_a_family_may_be_admitted_paused_and_without_jobs)
+{
+	struct core_rig *rig = fresh(2);
+
+	(void)core_rig_admit(rig, "A", 0);
+	rig->families[0].flags = EVENT_FAMILY_PAUSED;
+	(void)core_rig_admit(rig, "A", 0);
+	ck_assert_int_eq(family_at(rig, 0)->state, FAMILY_PAUSED);
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
 SUITE_MAIN("core_pool", pool_drains_one_family_before_it_starts_the_next,
            pool_activates_the_next_family_when_slots_would_idle,
            pool_does_not_activate_while_the_active_ones_fill_it,
@@ -364,4 +378,5 @@ SUITE_MAIN("core_pool", pool_drains_one_family_before_it_starts_the_next,
            pool_learns_from_idle_slots_that_its_estimates_are_old,
            pool_does_not_switch_when_the_budget_holds_the_active_family,
            pool_zero_sharing_is_a_plain_queue,
-           pool_ranks_begin_again_when_they_are_used_up)
+           pool_ranks_begin_again_when_they_are_used_up,
+           pool_a_family_may_be_admitted_paused_and_without_jobs)

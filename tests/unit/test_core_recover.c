@@ -216,6 +216,66 @@ START_TEST(recover_end_twice_dies)
 }
 END_TEST
 
+START_TEST(recover_a_budget_without_a_pace_keeps_the_first_one)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->pace = 0; /* nobody has ever set it */
+	rig->begin = false;
+	core_rig_restart(rig);
+	ck_assert_uint_eq(rig->core->pacers[0].pace, 32);
+	ck_assert_uint_eq(rig->pace, 32);
+	ck_assert(rig->begin); /* the next start reports its first byte */
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_leases_of_the_unknown_are_ignored)
+{
+	struct core_config config = core_rig_config();
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_RECOVERED_LEASE };
+	struct command_list list;
+
+	rig->core = core_init(rig->memory, core_size(&config), &config);
+	event.start.lane.node = (struct id128){ 4, 4 };
+	event.start.role = LANE_LEAD;
+	core_step(rig->core, 1, &event, &list);
+	event = (struct event){ .kind = EVENT_RECOVERED_END };
+	core_step(rig->core, 1, &event, &list);
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_four_readers_at_once_go_on_where_they_were)
+{
+	struct core_rig *rig = fresh(20);
+	struct lane *lane;
+
+	(void)core_rig_admit(rig, "S", 5);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_evict(rig);
+	rig->knobs.lag_ms = 60000;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 6000); /* closed for misses */
+	rig->knobs.lag_ms = 0;
+	core_rig_evict(rig);
+	(void)core_rig_admit(rig, "S", 40);
+	core_rig_run(rig, 4100); /* four readers are under way */
+	core_rig_restart(rig);
+	lane = lane_named(rig, "S");
+	ck_assert_int_eq(lane->gate, LANE_CHECKING);
+	ck_assert_uint_eq(lane->unproven, 4);
+	ck_assert_uint_eq(lane->stage, 4);
+	ck_assert(lane->careful);
+	core_rig_run(rig, 500);
+	ck_assert_int_eq(lane->gate, LANE_OPEN);
+	ck_assert_uint_eq(rig->too_many, 0);
+	core_rig_free(rig);
+}
+END_TEST
+
 SUITE_MAIN_WITH_DEATHS("core_recover",
                        SUITE_LIST(recover_at_any_moment_of_a_burst_writes_nothing_twice,
                                   recover_after_lost_answers_writes_nothing_twice,
@@ -226,5 +286,8 @@ SUITE_MAIN_WITH_DEATHS("core_recover",
                                   recover_keeps_the_order_of_activation,
                                   recover_keeps_the_pace_and_the_park,
                                   recover_an_orphaned_writing_is_written_again,
-                                  recover_while_nobody_is_held_and_hold_again),
+                                  recover_while_nobody_is_held_and_hold_again,
+                                  recover_a_budget_without_a_pace_keeps_the_first_one,
+                                  recover_leases_of_the_unknown_are_ignored,
+                                  recover_four_readers_at_once_go_on_where_they_were),
                        SUITE_LIST(recover_end_twice_dies))
