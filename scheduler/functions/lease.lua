@@ -98,7 +98,8 @@ local function lease_drop(lease, refund, credit)
 	lane_join(lane)
 	lane.use = lane.use - 1
 	if credit and (lease.role == 'l' or lease.role == 'c') and not lane.missing and
-		sub(lane.rec, 4, 13) + 0 == lease.g then
+		sub(lane.rec, 4, 13) + 0 == lease.g and
+		not (marked > 0 and call('HGET', key.ended, lease.id)) then
 		lane.rec = put(lane.rec, 14, 16, sub(lane.rec, 14, 16) + 1)
 	end
 	if lane.tail.budget ~= '' then
