@@ -35,7 +35,7 @@ RETRY = (ConnectionError, OSError, AssertionError, ValueError, RuntimeError)
 CALM = {"latency_ms": 20, "prefill_tokens_per_second": 200000, "job_ms": 30,
         "job_spread_permille": 500}
 FIXED = {"families", "lanes", "pools", "workers", "idle", "ends", "unused", "meta", "events",
-         "status", "jobs", "pressure", "look", "deadline"}  # deadlines of jobs that are done
+         "status", "jobs", "pressure", "look", "stamp", "deadline"}  # deadlines of jobs that are done
 FAMILIES = ("px", "under", "budget", "session", "lease", "prefix", "result", "reply", "slim",
             "past")
 # Knobs of the provider that one fault sets, in thousandths or as they are.
