@@ -86,7 +86,7 @@ def test_a_handler_that_is_killed_is_a_failed_attempt(store, handler):
 def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler, tmp_path):
     handler(f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
             "os.system('sleep 60')")
-    jobs, id = one_job(store, timeout="1s", attempts="1")
+    jobs, id = one_job(store, timeout="4s", attempts="1")
     result = wait_result(store, id)
     assert result["reason"] == "timeout"
     pid = int((tmp_path / "pid").read_text())
