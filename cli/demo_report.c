@@ -73,7 +73,7 @@ print_row(const struct table *table, const char *what,
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
 		if (table->arms[i])
 			text(table, table->arms[i], cells[i]);
-	printf("  %-34s %14s %14s\n", what, cells[0], cells[1]);
+	printf("  %-36s %14s %14s\n", what, cells[0], cells[1]);
 }
 
 static void
@@ -150,7 +150,7 @@ demo_print(const struct demo_options *options, const struct demo_bursts *naive,
 	       burst->families == 1 ? "" : "es",
 	       cli_grouped(burst->prefix_tokens, tokens),
 	       cli_duration(options->job_ms, job), (unsigned long long)options->slots);
-	printf("  %-34s %14s %14s\n", "", "all at once", "with WarmQ");
+	printf("  %-36s %14s %14s\n", "", "all at once", "with WarmQ");
 	print_row(&table, "jobs done", print_done);
 	print_row(&table, "requests that wrote a prefix", print_writes);
 	print_row(&table, "tokens written", print_written);
@@ -159,7 +159,7 @@ demo_print(const struct demo_options *options, const struct demo_bursts *naive,
 	print_row(&table, "price, at $3 a million input tokens", print_dollars);
 	print_row(&table, "time until all were done", print_makespan);
 	print_row(&table, "longest wait before a request left", print_held);
-	printf("  %-34s %14s %14s\n\n", "lower bound (one writer first)", "",
+	printf("  %-36s %14s %14s\n\n", "lower bound (one writer first)", "",
 	       cli_duration(demo_lower_bound_ms(options), bound));
 }
 
