@@ -11,6 +11,7 @@
 #include "common/base.h"
 #include "common/error.h"
 #include "common/io/redis.h"
+#include "common/offset.h"
 
 #define GREET_MESSAGE_SIZE 320
 
@@ -21,8 +22,9 @@ struct greet {
 	struct span ns;
 	greet_done_fn *fn;
 	void *data;
-	uint64_t sent_ms;  /* of TIME, monotonic */
-	int64_t offset_ms; /* clock of Redis less the monotonic one */
+	uint64_t sent_ms;     /* of TIME, monotonic */
+	uint32_t samples;     /* of TIME, still to be taken */
+	struct offset offset; /* of the clock of Redis from the monotonic one */
 	char message[GREET_MESSAGE_SIZE];
 };
 
@@ -30,7 +32,7 @@ struct greet {
 void greet_start(struct greet *greet, struct redis *redis, struct span ns,
                  greet_done_fn *fn, void *data);
 
-/* Measures the offset once more; `fn` is called with 0 or an error. */
+/* Measures the offset again; `fn` is called with 0 or an error. */
 void greet_measure(struct greet *greet, greet_done_fn *fn, void *data);
 
 #endif

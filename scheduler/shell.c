@@ -54,7 +54,7 @@ monotonic_ms(void)
 static uint64_t
 now(struct shell *shell)
 {
-	int64_t ms = (int64_t)monotonic_ms() + shell->greet.offset_ms;
+	int64_t ms = (int64_t)monotonic_ms() + shell->greet.offset.offset_ms;
 
 	if (ms > 0 && (uint64_t)ms > shell->last_ms)
 		shell->last_ms = (uint64_t)ms;
@@ -273,7 +273,7 @@ static void
 on_measured(int error, const char *message, void *data)
 {
 	struct shell *shell = data;
-	int64_t ms = (int64_t)monotonic_ms() + shell->greet.offset_ms;
+	int64_t ms = (int64_t)monotonic_ms() + shell->greet.offset.offset_ms;
 
 	(void)message;
 	if (error < 0 || shell->closing || !shell->greeted)

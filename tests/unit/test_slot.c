@@ -1,7 +1,7 @@
 /* test_slot.c - the small parts of the agent: slots, results, calls in flight, clocks. */
+#include "common/offset.h"
 #include "tests/lib/suite.h"
 #include "worker/core/flight.h"
-#include "worker/core/offset.h"
 #include "worker/core/result.h"
 #include "worker/core/slot.h"
 
@@ -135,10 +135,14 @@ START_TEST(offset_believes_the_quickest_answer_for_a_minute)
 	ck_assert_uint_eq(offset_redis_ms(&offset, 1000), 501000);
 	offset_sample(&offset, 2000, 2010, 502015); /* quicker: better */
 	ck_assert_uint_eq(offset_redis_ms(&offset, 2000), 502010);
-	offset_sample(&offset, 3000, 3400, 509999); /* slower: worse */
+	offset_sample(&offset, 3000, 3400, 503390); /* slower: worse */
 	ck_assert_uint_eq(offset_redis_ms(&offset, 3000), 503010);
-	offset_sample(&offset, 62000, 62400, 562500); /* a minute later: all we have */
-	ck_assert_uint_eq(offset_redis_ms(&offset, 62200), 562500);
+	offset_sample(&offset, 4000, 4400,
+	              509999); /* slower, but the clock has stepped */
+	ck_assert_uint_eq(offset_redis_ms(&offset, 4200), 509999);
+	offset_sample(&offset, 5000, 5010, 510804);   /* quicker again */
+	offset_sample(&offset, 66000, 66400, 571990); /* a minute later: all we have */
+	ck_assert_uint_eq(offset_redis_ms(&offset, 66200), 571990);
 }
 END_TEST
 

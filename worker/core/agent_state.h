@@ -15,9 +15,9 @@
 
 #include "common/codec/protocol_call.h"
 #include "common/heap.h"
+#include "common/offset.h"
 #include "common/prng.h"
 #include "worker/core/flight.h"
-#include "worker/core/offset.h"
 #include "worker/core/result.h"
 #include "worker/core/slot.h"
 

@@ -3,10 +3,11 @@
  *   ours   sent ──────────── received      an answer carries the time at which Redis
  *   Redis        │ now                     ran the call: somewhere between the two
  *
- * Half of the round trip is the error, so the quickest one is the best witness; it is
- * believed for a minute, since clocks drift and step. */
-#ifndef WORKER_CORE_OFFSET_H
-#define WORKER_CORE_OFFSET_H
+ * Half of the round trip is the error, so the quickest one is the best witness.  It is
+ * believed for a minute, since clocks drift, and no longer than until an answer comes
+ * that it cannot explain, since they step. */
+#ifndef COMMON_OFFSET_H
+#define COMMON_OFFSET_H
 
 #include "common/base.h"
 

@@ -1,4 +1,15 @@
-#include "worker/core/offset.h"
+#include "common/offset.h"
+
+/* Whether the answer could have come if the offset is right, give or take a millisecond
+ * of rounding. */
+static bool
+explains(const struct offset *offset, uint64_t sent_ms, uint64_t received_ms,
+         uint64_t redis_ms)
+{
+	int64_t ours_ms = (int64_t)redis_ms - offset->offset_ms;
+
+	return ours_ms + 1 >= (int64_t)sent_ms && ours_ms <= (int64_t)received_ms + 1;
+}
 
 void
 offset_sample(struct offset *offset, uint64_t sent_ms, uint64_t received_ms,
@@ -9,6 +20,7 @@ offset_sample(struct offset *offset, uint64_t sent_ms, uint64_t received_ms,
 	VERIFY(received_ms >= sent_ms);
 	trip_ms = received_ms - sent_ms;
 	if (offset->is_known && trip_ms > offset->trip_ms &&
+	    explains(offset, sent_ms, received_ms, redis_ms) &&
 	    received_ms < offset->sampled_ms + OFFSET_LIFE_MS)
 		return;
 
