@@ -160,6 +160,19 @@ is_told_early(const struct core *core, const struct family *family)
 	       !(family->flags & EVENT_FAMILY_NO_STREAM);
 }
 
+/* How much later a first event was told than the worker's clock shows.  It is told at
+ * once, so this is how far that clock is behind the clock of Redis, or nearly. */
+static uint64_t
+lateness(const struct core *core, const struct evidence *evidence,
+         const struct event_usage *usage, bool done)
+{
+	uint64_t at_ms = MIN(usage->at_ms, core->now_ms);
+
+	if (done || evidence->first_ms == 0 || at_ms <= evidence->first_ms)
+		return 0;
+	return at_ms - evidence->first_ms;
+}
+
 static void
 take_usage(struct core *core, uint32_t index, const struct event_usage *usage, bool done)
 {
@@ -167,14 +180,16 @@ take_usage(struct core *core, uint32_t index, const struct event_usage *usage, b
 	uint32_t places = family->credit.lanes;
 	bool credited = false;
 	struct evidence evidence;
+	uint64_t late_ms;
 
 	VERIFY(index < core->config.families_max);
 	VERIFY(usage->role < LANE_ROLE_COUNT);
 	grant_take_proof(core, family_leaf(family), usage->g);
 	evidence_judge(core, index, usage, &evidence);
 	/* First the pacer: this request started before the gate that it may open. */
-	pacer_take_byte(core, family->budget, evidence.sent_ms, evidence.first_ms,
-	                usage->limits);
+	late_ms = lateness(core, &evidence, usage, done);
+	pacer_take_byte(core, family->budget, evidence.sent_ms + late_ms,
+	                evidence.first_ms + late_ms, usage->limits);
 	if (done || is_told_early(core, family))
 		credited = credit_take_usage(core, index, usage->g, usage->role,
 		                             usage->sent_ms, done);

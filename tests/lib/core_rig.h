@@ -91,6 +91,7 @@ struct core_rig_knobs {
 	uint64_t lag_ms;           /* first event to readable */
 	uint64_t ttl_ms;
 	uint64_t hold_max_ms;
+	uint64_t behind_ms; /* the clock of all workers */
 	uint64_t answer_ms; /* of Redis, to the core */
 	uint64_t line_ms;   /* until the core hears of a line of the event stream */
 	bool cache_off;     /* nothing is read or written */

@@ -79,6 +79,18 @@ START_TEST(core_pace_rises_not_faster_than_the_round_trip)
 }
 END_TEST
 
+START_TEST(core_pace_rises_also_if_the_clock_of_a_worker_is_behind)
+{
+	struct core_rig *rig = set_up(100);
+
+	rig->knobs.behind_ms = 70;
+	(void)core_rig_admit(rig, "A", 90);
+	core_rig_run(rig, 2000);
+	ck_assert_uint_eq(count_started(rig), 90);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(core_pace_of_little_work_is_no_evidence_for_much)
 {
 	struct core_rig *rig = set_up(100);
@@ -135,5 +147,6 @@ END_TEST
 
 SUITE_MAIN("core_pace", core_pace_rises_within_round_trips_however_families_get_warm,
            core_pace_rises_not_faster_than_the_round_trip,
+           core_pace_rises_also_if_the_clock_of_a_worker_is_behind,
            core_pace_of_little_work_is_no_evidence_for_much,
            core_pace_that_was_reached_survives_a_restart)
