@@ -14,6 +14,7 @@ do
 
 local TRIES_MAX = 64 -- members looked at in one call
 local POLL = 1000 -- ms until somebody who found nothing asks again
+local TICKET_GRACE = 5000 -- ms: a writer stops itself so long before its ticket is taken away
 local IDLE_GAP = 3000 -- so long without a claim that left slots free: all were busy
 
 local hold_off -- nil until somebody needs to know
@@ -60,6 +61,8 @@ local function may_start(lane, family)
 	return true
 end
 
+-- From here on the deadline is its taker's: by then a live one has stopped its request
+-- itself (leader_ms), so that the next writer never meets it.
 local function start_ticket(lane, family, budget)
 	if budget_take(budget, 1, sub(lane.rec, 50, 57) + 0, 0) == 0 then
 		return
@@ -71,10 +74,12 @@ local function start_ticket(lane, family, budget)
 	local run = start.run_open(lane, family, 't', true)
 	start.run_fill(run, { 'w:' .. lane.id .. ':' .. format('%d', g) },
 		1, 1, charge, 1, 'n')
-	lane.rec = lane_print(sub(lane.rec, 1, 67) .. '2' .. sub(lane.rec, 69, 96), tail.pool,
-		tail.budget, tail.family, tail.px, taker)
+	local deadline = now + run[8] + TICKET_GRACE
+	lane.rec = lane_print(sub(lane.rec, 1, 67) .. '2' .. format('%014d', deadline) ..
+		sub(lane.rec, 83, 96), tail.pool, tail.budget, tail.family, tail.px, taker)
 	lane.tail = lane_tail(lane.rec)
 	lane.use = lane.use + 1
+	set_add(key.tickets, deadline, lane.id)
 end
 
 -- Starts what this lane may start.

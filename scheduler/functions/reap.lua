@@ -75,6 +75,18 @@ local function overdue_leases(chunk)
 	return returned, later
 end
 
+-- The lease of a taken ticket, as its table has it: name, slot, text.  Nil if it is gone.
+local function ticket_lease(lane)
+	local nonce, slot, q = match(lane.tail.ticket, '^(%x+),(%d+),(%d+)$')
+	local name = nonce and key.ns .. 'lease:' .. nonce
+	local row = name and call('HGET', name, slot)
+	if row and lease_carries(row, q) then
+		return name, { slot, row }
+	end
+end
+
+-- Wanted and not taken in time: failed.  Taken: the lease goes with it, for as long as
+-- somebody holds it he may be writing.
 local function overdue_tickets()
 	local ids = call('ZRANGEBYSCORE', key.tickets, '-inf', now, 'LIMIT', 0, 100)
 	for i = 1, #ids do
@@ -82,7 +94,13 @@ local function overdue_tickets()
 		local state = byte(lane.rec, 68)
 		lane_join(lane)
 		set_del(key.tickets, ids[i])
-		if not lane.missing and (state == 49 or state == 50) then
+		local name, row
+		if state == 50 then
+			name, row = ticket_lease(lane)
+		end
+		if row then
+			sessions.empty(name, { row }, lease_overdue)
+		elseif not lane.missing and (state == 49 or state == 50) then
 			local tail, g = lane.tail, sub(lane.rec, 4, 13)
 			lane.rec = lane_print(sub(lane.rec, 1, 67) .. '4' .. sub(lane.rec, 69, 96),
 				tail.pool, tail.budget, tail.family, tail.px, 'failed,overdue')

@@ -19,6 +19,7 @@ local gate_is_open
 do
 
 local LEADER_LOOK = 32 -- first ids among which a leader is chosen
+local HOLD = 30000 -- hold_max of a ticket whose family is not known (ms)
 local BOOST = { 600000, 0, -600000 } -- a band is so much older than its ids say (ms)
 
 -- ---- runs --------------------------------------------------------------------------
@@ -46,7 +47,8 @@ end
 
 function start.run_open(lane, family, role, begin)
 	local rec = lane.rec
-	local leader_ms = role == 'l' and family and floor(family_hold_max(family) * 6 / 10) or 0
+	local writes = role == 'l' or role == 't'
+	local leader_ms = writes and floor((family and family_hold_max(family) or HOLD) * 6 / 10) or 0
 	local marks = family and byte(family.rec, 41) - 48 or 0
 	if begin and budget_asks(lane) then
 		budgets[lane.tail.budget].ask = false

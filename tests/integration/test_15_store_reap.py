@@ -197,20 +197,45 @@ def test_a_dead_workers_ticket_has_failed_8(store):
     assert store.events("ticket") == [f"ticket {family.lane} 1 failed worker_died"]
 
 
-def test_a_ticket_ends_at_its_deadline_even_if_its_worker_lives_8(store):
+def test_a_wanted_ticket_that_nobody_takes_ends_at_its_deadline_8(store):
     family = Family(1)
     store.admit("0-0", families=[family])
     deadline = store.now() + 10
     store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=deadline)
     store.reap()
-    worker = Worker(store)
-    [job] = worker.claim().jobs
     store.wait_past(deadline)
     store.reap()
     assert store.lane(family.lane).note == "failed,overdue"
-    worker.settle([job], usage="1 2 0 5 5 0", result="")
+
+
+def test_a_taken_ticket_gets_the_time_of_a_leader_and_is_stopped_before_its_end_8(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    wanted_until = store.now() + 10
+    store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=wanted_until)
+    store.reap()
+    worker = Worker(store)
+    leader_ms = int(worker.claim().jobs[0].leader_ms)
+    deadline = store.redis.zscore(store.key("tickets"), family.lane)
+    assert leader_ms > 0 and deadline >= store.now() + leader_ms + 4000
+    store.wait_past(wanted_until)
+    store.reap()
+    assert store.lane(family.lane).ticket == 2, "its taker may still be writing"
+
+
+def test_a_ticket_ends_at_its_deadline_even_if_its_worker_lives_8(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=store.now() + 60000)
+    store.reap()
+    worker = Worker(store)
+    [job] = worker.claim().jobs
+    store.redis.zadd(store.key("tickets"), {family.lane: store.now() - 1})
+    store.reap()
     lane = store.lane(family.lane)
-    assert (lane.ticket, lane.in_use) == (4, 0)
+    assert (lane.ticket, lane.in_use, lane.note) == (4, 0, "failed,overdue")
+    assert store.leases(worker) == {}, "who has no lease any more is nobody's second writer"
+    assert store.events("ticket") == [f"ticket {family.lane} 1 failed overdue"]
 
 
 def test_a_released_ticket_is_wanted_again_8(store):
