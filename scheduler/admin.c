@@ -3,6 +3,7 @@
 #include "common/io/http_server.h"
 #include "common/io/log.h"
 #include "common/text.h"
+#include "scheduler/metrics.h"
 #include "scheduler/ruler_view.h"
 
 #include <stdlib.h>
@@ -56,8 +57,8 @@ serve_metrics(struct admin *admin, const struct http_server_request *request,
               struct http_server_response *response)
 {
 	(void)request;
-	response->content_type = "text/plain; version=0.0.4";
-	ruler_view_metrics(admin->ruler, *admin->now_ms, &response->body);
+	response->content_type = METRICS_CONTENT_TYPE;
+	metrics_write(admin->ruler, *admin->now_ms, &response->body);
 }
 
 static void
