@@ -1,9 +1,10 @@
 /* ruler_undecided.h - jobs whose named prefix was missing when they were admitted.
  *
- *   admit ─► later, without a family ─► "undecided" each second ─► prefix there? ─► admit
- *                                              ▲                     │ no, < 10 s
- *                                              └─────────────────────┘
+ *   admit ─► later, without a family ─► prefix there? ─► "undecided" ─► admit
+ *                     ▲                    │ no        10 s old ─► dead
+ *                     └────────────────────┘
  *
+ * The function `promote` looks for the prefix and says the line once it has come.
  * The inbox does not wait for them.  Their payload stands in Redis, so a scheduler that
  * dies forgets nothing: the next one is told of them by the same lines. */
 #ifndef SCHEDULER_RULER_UNDECIDED_H

@@ -37,6 +37,41 @@ local function groups_find(at)
 	return groups
 end
 
+-- ---- ids ---------------------------------------------------------------------------
+
+local function is_entry(text)
+	return is_job(text) and not find(text, '.', 1, true)
+end
+
+-- The usual element has a sequence of one digit; all others are looked at closely.
+local function is_element(text)
+	if find(text, '^[1-9]%d+%-%d~?$') and #text < 40 then
+		return true
+	end
+	local id, size = match(text, '^([^~/]+)~?(.*)$')
+	return id ~= nil and is_job(id) and
+		(size == '' or (#size < 20 and find(size, '^/%d+,%d+$') ~= nil))
+end
+
+local function ids_check_group(group, letter, width, is_id)
+	for i = group[1], group[1] + width * (group[2] - 1), width do
+		if not is_id(argv[i]) then
+			refuse(letter, 'not an id: "' .. sub(argv[i], 1, 40) .. '"')
+		end
+	end
+end
+
+-- What stands in a list is believed by everybody who meets it there: this is the only door.
+local function ids_check(groups)
+	ids_check_group(groups.E, 'E', 1, is_element)
+	ids_check_group(groups.S, 'S', 2, is_job)
+	ids_check_group(groups.L, 'L', 5, is_job)
+	ids_check_group(groups.D, 'D', 7, is_job)
+	ids_check_group(groups.T, 'T', 2, is_job)
+	ids_check_group(groups.G, 'G', 1, is_entry)
+	ids_check_group(groups.U, 'U', 1, is_job)
+end
+
 -- ---- families ----------------------------------------------------------------------
 
 function family_number(family, first, last)
@@ -199,6 +234,12 @@ local function runs_admit(groups)
 	end
 end
 
+-- The named prefix of a slim payload.
+local function prefix_named(bytes)
+	local header = sub(bytes, 1, find(bytes, '\n\n', 1, true) or 0)
+	return match(header, '\nprefix ([%w._-]+)') or ''
+end
+
 -- L: id due family band bytes.  Without a family nobody knows yet where it belongs: its
 -- named prefix is missing.
 local function delayed_one(i)
@@ -211,7 +252,10 @@ local function delayed_one(i)
 	past.band, past.now = list == 'now' and 'h' or list, list == 'now' and '1' or ''
 	payload.new_slim(argv[i], argv[i + 4])
 	note('laters', number_at(i + 1, 'due'), argv[i])
-	past.reason, past.dirty = argv[i + 2] == '' and 'undecided' or 'delayed', true
+	past.reason, past.dirty = 'delayed', true
+	if past.family == '' then
+		past.reason, past.why = 'undecided', prefix_named(argv[i + 4])
+	end
 	family_count(argv[i + 2], 1)
 end
 
@@ -346,6 +390,10 @@ end
 local function admit()
 	local groups = groups_find(7)
 	local to = text_at(5, 'to_entry') .. ' ' .. number_at(6, 'to_n')
+	if not is_entry(argv[5]) then
+		refuse('to_entry', 'not an id: "' .. sub(argv[5], 1, 40) .. '"')
+	end
+	ids_check(groups)
 	local got = call('HMGET', key.meta, 'owner', 'cursor')
 	if got[1] ~= argv[2] then
 		return { 'EPOCH', got[1] or '' }

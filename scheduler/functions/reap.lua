@@ -218,8 +218,6 @@ local function due_ids(most)
 	return ids
 end
 
-local UNDECIDED_MS = 1000 -- so often the scheduler looks for a missing prefix
-
 -- The history of a job is gone, and with it where it belongs.
 local function bury_lost(past, id)
 	local kind = job.payload_kind(id)
@@ -231,11 +229,41 @@ local function bury_lost(past, id)
 	end
 end
 
+local PREFIX_MS = 10000 -- so long a job waits for its named prefix
+local LOOK_MS = 1000 -- so often somebody looks at first; then at twice the age
+
+local prefixes -- name -> whether it is stored
+
+local function prefix_is_there(name)
+	if prefixes[name] == nil then
+		prefixes[name] = call('EXISTS', key.ns .. 'prefix:' .. name) == 1
+	end
+	return prefixes[name]
+end
+
+-- The scheduler hears of a job once its prefix is there.  One that was misspelled in a
+-- hundred thousand jobs costs nobody else anything: they are looked at ever more rarely,
+-- and end here.  (Without a name in its payload the scheduler has to look itself.)
+local function look_for_prefix(past, id)
+	local born = id_ms(id)
+	if past.why == '' or prefix_is_there(past.why) then
+		say('undecided ' .. id)
+	elseif now >= born + PREFIX_MS then
+		local reply, ref = payload.hints(id, true)
+		local text = 'there is no named prefix "' .. past.why .. '", and none came for 10 s'
+		set_del(key.later, id)
+		bury(past, id, true, 'prefix_missing', text)
+		result_out(id, reply, DAY, end_result(id, 'dead', 'prefix_missing', text, ref))
+		return
+	end
+	local due = max(now + LOOK_MS, min(born + PREFIX_MS, now + (now - born)))
+	set_add(key.later, format('%d', due), id)
+end
+
 local function promote_one(id)
 	local past = past_of(id)
 	if past.family == '' and past.reason == 'undecided' then
-		set_add(key.later, format('%d', now + UNDECIDED_MS), id)
-		say('undecided ' .. id)
+		look_for_prefix(past, id)
 		return
 	end
 	set_del(key.later, id)
@@ -263,7 +291,7 @@ local function promote()
 	if refused then
 		return refused
 	end
-	level = true
+	level, prefixes = true, {}
 	local ids = due_ids(most)
 	for i = 1, #ids do
 		promote_one(ids[i])

@@ -198,6 +198,41 @@ def test_a_mistake_in_the_call_changes_nothing(store, change, complaint):
     assert store.cursor() == ("0-0", "0")
 
 
+BAD_ELEMENTS = ["", "~", "x", "5", "5-", "-5", "5-1x", "5-1.0", "5-1.x~", "05-1", "5-1|p|1", "5-1 ",
+                "5-1\n", "5-1~/1", "5-1/1,2,3", "5-1/,", "5-1/-1,2", "5-1~~", "w:0.0:1",
+                "5-1/999999999999,99999999999", "9" * 70 + "-1"]
+
+
+@pytest.mark.parametrize("bad", BAD_ELEMENTS)
+def test_an_element_that_is_no_job_gets_into_no_list_13(store, bad):
+    family = Family(1)
+    good = store.enqueue(family, 2)
+    entry = store.add()
+    with pytest.raises(redis.ResponseError, match="warmq admit: E: not an id"):
+        store.admit(entry, runs=[(family, "n", [entry, bad])])
+    assert store.list(family, "ready:n") == good
+    assert store.admit(entry, runs=[(family, "n", [entry])])[0] == "OK"
+    store.open(family)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    assert [job.id for job in jobs] == good + [entry], "the others of its family start"
+    assert worker.settle(jobs).problems == []
+
+
+@pytest.mark.parametrize("groups", [
+    {"slims": [("x", "bytes")]}, {"later": [("5", 1, "", "n", "x")]}, {"gone": ["5-1.2"]},
+    {"dead": [("5-1~", "malformed", "", "x", "", 1, "x")]}, {"deadlines": [("*", 5)]},
+    {"decided": ["5-"]}])
+def test_what_is_no_id_is_refused_in_every_group_13(store, groups):
+    before = store.redis.keys()
+    with pytest.raises(redis.ResponseError, match="warmq admit: [SLDTGU]: not an id"):
+        store.admit("9-9", **groups)
+    with pytest.raises(redis.ResponseError, match="warmq admit: to_entry: not an id"):
+        store.admit("latest")
+    assert sorted(store.redis.keys()) == sorted(before)
+    assert store.cursor() == ("0-0", "0")
+
+
 def test_another_protocol_is_refused(store):
     with pytest.raises(redis.ResponseError, match="warmq speaks protocol 1, not 2"):
         store.redis.execute_command("FCALL", "warmq_count", 1, store.key("meta"), "2")
@@ -269,3 +304,65 @@ def test_an_undecided_job_that_was_cancelled_is_not_placed_19(store):
                          runs=[(family, "n", [id + "~"])], slims=[(id, "x")], decided=[id])
     assert answer == ["GONE", id]
     assert store.redis.keys(store.key("slim:*")) == []
+
+
+def misspelled(store, count, age_ms=0, name="polcy"):
+    """Jobs whose prefix nobody puts, so many ms old."""
+    first = store.now() - age_ms
+    ids = [f"{first}-{n}" for n in range(1, count + 1)]
+    for id in ids:
+        store.redis.xadd(store.key("jobs"), {"body": "{}"}, id=id)
+    payload = f"slim1 whole\nupstream acme\nprefix {name}\nreply box\nref r\n\n{{}}"
+    assert store.admit(ids[-1], gone=ids,
+                       later=[(id, store.now(), "", "n", payload) for id in ids])[0] == "OK"
+    store.wait_past(store.now())
+    return ids
+
+
+def test_nobody_hears_of_a_job_whose_prefix_is_not_there_19(store):
+    ids = misspelled(store, 3, age_ms=4000)
+    store.promote()
+    assert store.events("undecided") == []
+    due = store.redis.zscore(store.key("later"), ids[0])
+    assert due >= store.now() + 3000, "the older it is, the more rarely it is looked for"
+    store.redis.set(store.key("prefix:polcy"), "{}")
+    store.redis.zadd(store.key("later"), {id: 1 for id in ids})
+    store.promote()
+    assert store.events("undecided") == [f"undecided {id}" for id in ids]
+    assert store.redis.zscore(store.key("later"), ids[0]) >= store.now() + 900
+
+
+def test_a_prefix_that_never_came_ends_its_jobs_without_the_scheduler_19(store):
+    ids = misspelled(store, 3, age_ms=10000)
+    other = store.enqueue(Family(1))
+    store.promote()
+    assert store.dead() == ids
+    assert store.events("undecided") == []
+    assert store.past(ids[0])["reason"] == "prefix_missing"
+    assert len(store.replies("box")) == 3
+    assert '"ref":"r","state":"dead","reason":"prefix_missing"' in store.replies("box")[0]
+    assert '\\"polcy\\"' in store.replies("box")[0], "it says which"
+    assert store.redis.zcard(store.key("later")) == 0
+    assert store.list(Family(1), "ready:n") == other
+
+
+def test_a_prefix_that_came_late_is_still_taken_19(store):
+    ids = misspelled(store, 1, age_ms=20000)
+    store.redis.set(store.key("prefix:polcy"), "{}")
+    store.promote()
+    assert store.events("undecided") == [f"undecided {id}" for id in ids]
+    assert store.dead() == []
+
+
+def test_a_typo_in_many_jobs_delays_no_retry_19(store):
+    family = Family(1)
+    [id] = store.enqueue(family)
+    store.open(family)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "retry", delay_ms=1)
+    misspelled(store, 400)
+    store.wait_past(store.redis.zscore(store.key("later"), id))
+    calls = store.redis.info("commandstats").get("cmdstat_zadd", {"calls": 0})["calls"]
+    store.promote(100)
+    assert store.list(family, "back:n") == [id]
+    assert store.redis.info("commandstats")["cmdstat_zadd"]["calls"] - calls <= 2
