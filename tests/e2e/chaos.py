@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 
+import books
 import chaos_jobs
 from fleet import BUILD, Fleet, Redis, anthropic_body, long_text, wait_until
 
@@ -34,10 +35,6 @@ LEASE = "2s"
 RETRY = (ConnectionError, OSError, AssertionError, ValueError, RuntimeError)
 CALM = {"latency_ms": 20, "prefill_tokens_per_second": 200000, "job_ms": 30,
         "job_spread_permille": 500}
-FIXED = {"families", "lanes", "pools", "workers", "idle", "ends", "unused", "meta", "events",
-         "status", "jobs", "pressure", "look", "stamp", "deadline"}  # deadlines of jobs that are done
-FAMILIES = ("px", "under", "budget", "session", "lease", "prefix", "result", "reply", "slim",
-            "past")
 # Knobs of the provider that one fault sets, in thousandths or as they are.
 WEATHER = [
     {"fault_server_error_permille": 150}, {"fault_unavailable_permille": 150},
@@ -391,69 +388,10 @@ class Chaos:
 
     # ---- the books ----
 
-    def call(self, name, *words):
-        return self.fleet.link.surely("FCALL", f"warmq_{name}", 1, "warmq:meta", 1, *words)
-
-    def leased(self):
-        count = 0
-        for nonce in self.fleet.link.surely("ZRANGE", "warmq:workers", 0, -1):
-            count += self.fleet.link.surely("HLEN", b"warmq:lease:" + nonce) - 1
-        return count
-
-    def balance(self):
-        """What must hold as soon as nothing is under way."""
-        wrong = []
-        counts = dict(zip(["drained", "stream", "slims", "ready", "back", "now", "leases",
-                           "later", "dead", "ended"], self.call("count")[2:]))
-        if counts["stream"] + counts["slims"] != sum(
-                counts[name] for name in ("ready", "back", "now", "leases", "later",
-                                          "dead")) - counts["ended"]:
-            wrong.append(f"the counts do not balance: {counts}")
-        for name in ("ready", "back", "now", "leases", "later", "stream", "ended"):
-            if counts[name]:
-                wrong.append(f"{counts[name]} jobs are still in `{name}`")
-        if not counts["drained"]:
-            wrong.append("the inbox is not drained")
-        lanes = self.fleet.link.surely("HGETALL", "warmq:lanes")
-        for lane, record in zip(lanes[::2], lanes[1::2]):
-            if int(record[17:22]):
-                wrong.append(f"lane {lane} has {record[17:22]} in use")
-        for name in self.fleet.link.surely("KEYS", "warmq:budget:*"):
-            if int(self.fleet.link.surely("HGET", name, "in_flight") or 0):
-                wrong.append(f"{name} has requests in flight")
-        return wrong
-
     def check_books(self):
-        """The balance may take a beat: marks go when their id is met."""
-        end = time.monotonic() + 10
-        while True:
-            wrong = self.balance()
-            if not wrong or time.monotonic() > end:
-                break
-            time.sleep(0.2)
-        self.broken += wrong
-        owner = self.fleet.link.surely("HGET", "warmq:meta", "owner")
-        corrections = self.call("audit", owner)[2:]
-        if corrections:
-            self.broken.append(f"the audit corrects {corrections}")
-        for field in ("lane_drift", "function_errors"):
-            count = self.fleet.link.surely("HGET", "warmq:meta", field)
-            if count:
-                self.broken.append(f"{field} is {count}")
-        dead = set(self.fleet.link.surely("ZRANGE", "warmq:dead", 0, -1))
-        for key in self.fleet.link.surely("KEYS", "warmq:*"):
-            kind, _, id = key[len("warmq:"):].partition(b":")
-            kind = kind.decode()
-            if kind in ("slim", "past"):
-                if id not in dead:
-                    self.broken.append(f"{key} was left behind")
-            elif kind not in FIXED and kind not in FAMILIES and kind not in (
-                    "dead", "open", "held", "ready", "back", "now"):
-                self.broken.append(f"{key} was left behind")
+        self.broken += books.check(self.fleet.link)
         for name in self.schedulers():
-            for line in self.fleet.log(name).splitlines():
-                if "the audit corrected" in line or "broken invariant" in line:
-                    self.broken.append(f"{name}: {line}")
+            self.broken += books.complaints(name, self.fleet.log(name))
 
     def check_burst(self):
         """It all works still: a prefix nobody has seen is written once."""

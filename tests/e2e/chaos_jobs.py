@@ -54,6 +54,7 @@ class Jobs:
     def __init__(self, random):
         self.random = random
         self.count = 0
+        self.packs = [1, 2, 30, 700]  # how many jobs an entry may hold
         self.prefixes = {}  # name -> tokens of its newest version
         # Families differ in size, so that the usage of an answer tells which it was.
         self.systems = [long_text(1100 + 137 * i, f"rule {i} ") for i in range(5)]
@@ -121,7 +122,7 @@ class Jobs:
     def pack(self):
         jobs, rows = [], []
         system = self.random.choice(self.systems + [""])
-        for _ in range(self.random.choice([1, 2, 30, 700])):
+        for _ in range(self.random.choice(self.packs)):
             ref = self.next_ref()
             question = self.question(ref)
             jobs.append(Job(ref, question, [], tokens(question) + tokens(system)))
