@@ -190,10 +190,12 @@ run(const struct args *args, const struct config *config)
 	const struct executor *executor = find_executor(args, config);
 	char state_dir[PATH_MAX], label[HOST_NAME_MAX + 1], why[UPSTREAM_ERROR_SIZE];
 	struct upstream_list upstreams;
+	struct guard guard = { .fd = -1 };
 	struct shell_options options = {
 		.config = config,
 		.executor = executor,
 		.upstreams = &upstreams,
+		.guard = &guard,
 		.pool = config->worker.pool,
 		.label = choose_label(args, label),
 		.slots = (uint32_t)(args->slots ? args->slots : config->worker.slots),
@@ -226,7 +228,11 @@ run(const struct args *args, const struct config *config)
 		(void)complain(why);
 		return SHELL_EXIT_KEYS;
 	}
+	if (executor == &run_handler_executor && guard_open(&guard) < 0)
+		log_warning("handlers will outlive this worker if it is killed",
+		            LOG_TEXT("cause", strerror(errno)));
 	status = shell_run(&options);
+	guard_close(&guard);
 	upstream_close(&upstreams);
 	return status;
 }

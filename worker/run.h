@@ -12,6 +12,7 @@
 #define WORKER_RUN_H
 
 #include "common/codec/chain.h"
+#include "worker/guard.h"
 #include "worker/http.h"
 #include "worker/refusal.h"
 #include "worker/report.h"
@@ -50,6 +51,7 @@ struct run_context {
 	struct store *store;
 	struct http *http;
 	const struct upstream_list *upstreams;
+	struct guard *guard;
 	struct refusal_list refusals;
 	struct report_list reports;
 	struct chain chain;             /* memory for bodies that were not split */

@@ -19,6 +19,7 @@
 
 struct work {
 	struct run *run; /* NULL: nobody waits for it any more */
+	struct guard *guard;
 	uv_process_t process;
 	uv_pipe_t in, out, err;
 	uv_timer_t timer;
@@ -204,6 +205,7 @@ on_exit_of_process(uv_process_t *process, int64_t status, int number)
 {
 	struct work *work = process->data;
 
+	guard_remove(work->guard, process->pid);
 	work->has_exited = true;
 	work->status = status;
 	work->signal = number;
@@ -413,6 +415,8 @@ begin(struct run *run)
 		         SPAN("The handler could not be started."), SPAWN_RETRY_MS, 0);
 		return;
 	}
+	work->guard = run->context->guard;
+	guard_add(work->guard, work->process.pid);
 	work->run = run;
 	run->work = work;
 	run_sent(run);

@@ -10,7 +10,8 @@
  * configuration names are not in it.
  *
  * A process that outlives the job's time-out, or whose job is cancelled, gets SIGTERM,
- * and SIGKILL after HANDLER_GRACE_MS; both go to its whole process group. */
+ * and SIGKILL after HANDLER_GRACE_MS; both go to its whole process group.  If the worker
+ * itself is killed, its guard does the same (worker/guard.h). */
 #ifndef WORKER_RUN_HANDLER_H
 #define WORKER_RUN_HANDLER_H
 

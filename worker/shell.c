@@ -436,6 +436,7 @@ open_context(struct shell *shell)
 		.executor = shell->options->executor,
 		.store = shell->store,
 		.upstreams = shell->options->upstreams,
+		.guard = shell->options->guard,
 		.now_ms = context_now_ms,
 		.on_sent = on_run_sent,
 		.on_began = on_run_began,

@@ -29,6 +29,7 @@ struct shell_options {
 	struct redis_url url;
 	const struct executor *executor;
 	const struct upstream_list *upstreams;
+	struct guard *guard; /* of handlers */
 	const char *pool;
 	const char *label;
 	uint32_t slots;

@@ -28,7 +28,8 @@ import time
 
 import books
 import chaos_jobs
-from fleet import BUILD, Fleet, Redis, anthropic_body, long_text, wait_until
+from fleet import (BUILD, Fleet, Redis, anthropic_body, end_whole_on_signals, long_text,
+                   wait_until)
 
 DRAIN_S = 60
 LEASE = "2s"
@@ -471,6 +472,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=12, help="of faults in one run")
     parser.add_argument("--keep", action="store_true", help="keep logs of runs that failed")
     args = parser.parse_args()
+    end_whole_on_signals()
     seeds = [args.seed] if args.seed is not None else range(args.first,
                                                             args.first + args.seeds)
     fine = sum(run_seed(seed, args.seconds, args.keep, args.seed is not None)

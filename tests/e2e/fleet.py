@@ -34,6 +34,14 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
+def end_whole_on_signals():
+    """For commands: who stops one stops everything that it has started."""
+    if os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os.killpg(0, signal.SIGKILL))
+
+
 class Redis:
     """A connection that speaks just enough RESP for the tests: no client library."""
 

@@ -27,7 +27,7 @@ from pathlib import Path
 import books
 import chaos_jobs
 from chaos import ChaosFleet
-from fleet import BUILD, wait_until
+from fleet import BUILD, end_whole_on_signals
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 from proxy import Proxy  # noqa: E402
@@ -204,6 +204,7 @@ def main():
     parser.add_argument("--action", help="only this one")
     parser.add_argument("--parallel", type=int, default=3, help="runs at a time")
     args = parser.parse_args()
+    end_whole_on_signals()
     if args.trip:
         point, command, took, broken = run_point((args.victim, args.trip,
                                                   args.action or "after"), keep=True)

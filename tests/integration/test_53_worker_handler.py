@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import sys
 
@@ -91,6 +92,34 @@ def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler
     assert result["reason"] == "timeout"
     pid = int((tmp_path / "pid").read_text())
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the process to end")
+
+
+def test_handlers_end_with_a_worker_that_is_killed(store, handler, tmp_path):
+    """The whole group, and also one that does not listen to SIGTERM."""
+    worker = handler("import signal, subprocess\n"
+                     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                     "child = subprocess.Popen(['sleep', '60'])\n"
+                     f"path = {str(tmp_path)!r} + '/' + os.environ['WARMQ_JOB']\n"
+                     "open(path + '.new', 'w').write(f'{os.getpid()} {child.pid}')\n"
+                     "os.rename(path + '.new', path + '.pids')\ntime.sleep(60)", slots=2)
+    jobs = family()
+    enqueue(store, jobs, 2)
+    store.open(jobs)
+    wait_until(lambda: len(list(tmp_path.glob("*.pids"))) == 2, "the handlers")
+    pids = [int(pid) for path in tmp_path.glob("*.pids") for pid in path.read_text().split()]
+    assert len(pids) == 4 and all(os.path.exists(f"/proc/{pid}") for pid in pids)
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+    wait_until(lambda: not any(is_running(pid) for pid in pids), "the processes to end", 20)
+
+
+def is_running(pid):
+    """Not a zombie either, which only its parent can remove."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat_file:
+            return stat_file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_handler_of_a_cancelled_job_is_ended(store, handler, tmp_path):

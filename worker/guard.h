@@ -1,0 +1,38 @@
+/* guard.h - ends the handlers of a worker that could not do so himself.
+ *
+ *   worker ── pipe: +group, -group ──► guard      one small process, forked before all
+ * else │ killed, crashed: end of file ────────┴─► SIGTERM to each group left, then
+ * SIGKILL
+ *
+ * Without it a handler would go on beside the next run of the same job, and its answer
+ * would go nowhere.  The guard holds nothing but the pipe's end: no socket, no log, no
+ * key; it ignores the signals that end its worker.  Fork it after keys were taken and
+ * before threads exist.  A worker that is killed within the millisecond between a
+ * handler's start and guard_add leaves that one behind. */
+#ifndef WORKER_GUARD_H
+#define WORKER_GUARD_H
+
+#include "common/base.h"
+#include "common/error.h"
+
+#include <sys/types.h>
+
+#define GUARD_GROUPS_MAX 8192 /* twice the slots a worker may have */
+#define GUARD_GRACE_MS   5000
+
+struct guard {
+	pid_t pid;
+	int fd; /* -1: there is none */
+};
+
+/* ERR_IO: no pipe or no process; handlers run all the same, unguarded. */
+MUST_USE int guard_open(struct guard *ret_guard);
+
+/* Ends it; what it still guards ends as well.  Takes a guard that was never opened. */
+void guard_close(struct guard *guard);
+
+/* `group`: a process group, whose leader still runs or has just ended. */
+void guard_add(struct guard *guard, pid_t group);
+void guard_remove(struct guard *guard, pid_t group);
+
+#endif
