@@ -15,17 +15,29 @@ evidence_covers(uint64_t read, uint32_t p)
 	return read + evidence_slack(p) >= p;
 }
 
+static bool
+has_credit(enum lane_role role)
+{
+	return role == LANE_LEAD || role == LANE_CANARY || role == LANE_TICKET;
+}
+
 /* Places whose markers this request carried for certain.  g rises whenever the marks
- * change, so a start of the present g has the present ones. */
+ * change, so a start of the present g has the present ones.  What was marked before the
+ * last change but one, or before a restart, nobody knows; but who had a credit was sent
+ * to write or to read what is marked. */
 static uint32_t
-marked_at(const struct core *core, const struct family *family, uint64_t g)
+marked_at(const struct core *core, const struct family *family,
+          const struct event_usage *usage)
 {
 	VERIFY(family->gates >> family->lanes_count == 0);
+	VERIFY(family->marks_before_g <= family->marks_g);
 	if (!core->models[family->model].traits.needs_marker)
 		return family->gates;
-	if (g >= family->marks_g)
+	if (usage->g >= family->marks_g)
 		return family->gates & family->marks;
-	return family->gates & family->marks & family->marks_before;
+	if (usage->g >= family->marks_before_g || has_credit(usage->role))
+		return family->gates & family->marks & family->marks_before;
+	return 0;
 }
 
 /* P of the nearest lane above that is marked and known. */
@@ -147,7 +159,7 @@ evidence_judge(struct core *core, uint32_t index, const struct event_usage *usag
 {
 	struct family *family = &core->families[index];
 	struct evidence evidence = { .read = usage->read, .written = usage->written };
-	uint32_t marked = marked_at(core, family, usage->g);
+	uint32_t marked = marked_at(core, family, usage);
 
 	VERIFY(family->lanes_count > 0);
 	VERIFY((marked & ~family->gates) == 0);

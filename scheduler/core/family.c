@@ -155,19 +155,21 @@ move(struct core *core, uint32_t index, enum family_state state)
 	lane_touch(core, family_leaf(family));
 }
 
-/* The state that fits what is known; `has_rank` if it is active already. */
+/* The state that fits what is known.  Who has a rank is active, or was so before a
+ * restart. */
 static enum family_state
 fitting(const struct core *core, const struct family *family)
 {
 	bool starts = family_starts(core, family);
+	bool has_turn = family->rank < POOL_RANK_LAST;
 
 	VERIFY(!core->recovering);
+	VERIFY(has_turn || !is_active(family));
 	if (family->flags & EVENT_FAMILY_PAUSED)
 		return FAMILY_PAUSED;
 	if (starts)
-		return family->waiting > 0 || is_active(family) ? FAMILY_READY
-		                                                : FAMILY_IDLE;
-	if (is_active(family) || family->credit.out > 0)
+		return family->waiting > 0 || has_turn ? FAMILY_READY : FAMILY_IDLE;
+	if (has_turn || family->credit.out > 0)
 		return FAMILY_COLD;
 	return family->waiting > 0 ? FAMILY_WAITING : FAMILY_IDLE;
 }

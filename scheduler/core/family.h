@@ -58,9 +58,10 @@ struct family {
 	uint64_t linger_for_ms;
 
 	struct credit credit;
-	uint32_t marks,
-		marks_before; /* places marked by starts of g >= marks_g; before */
-	uint64_t marks_g;
+	/* Places marked by starts of g >= marks_g, and by those before, of g >=
+	 * marks_before_g; of older ones it is not known. */
+	uint32_t marks, marks_before;
+	uint64_t marks_g, marks_before_g;
 
 	bool glance_flight;
 	uint64_t glanced_ms; /* when last asked for */

@@ -123,6 +123,7 @@ set_marks(struct family *family, uint32_t marks, uint64_t g)
 		return;
 	VERIFY(g >= family->marks_g);
 	family->marks_before = family->marks;
+	family->marks_before_g = family->marks_g;
 	family->marks = marks;
 	family->marks_g = g;
 }
@@ -380,6 +381,7 @@ grant_take(struct core *core, const struct event_granted *granted)
 			struct family *family = &core->families[lane->family];
 
 			family->marks_g = MIN(family->marks_g, granted->g);
+			family->marks_before_g = MIN(family->marks_before_g, granted->g);
 		}
 		if (!lane->unsure || granted->g != lane->flight_g)
 			return;

@@ -64,6 +64,18 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 	}
 }
 
+/* Redis keeps ranks that are no longer of use; a new one comes behind all of them. */
+static void
+pass_rank(struct core *core, uint32_t rank)
+{
+	VERIFY(core->recovering);
+	VERIFY(core->rank_next < POOL_RANK_LAST);
+	if (rank < POOL_RANK_FIRST)
+		core->rank_overdue_next = MAX(core->rank_overdue_next, rank + 1);
+	else if (rank < POOL_RANK_LAST)
+		core->rank_next = MAX(core->rank_next, MIN(rank + 1, POOL_RANK_LAST - 1));
+}
+
 void
 recover_lane(struct core *core, const struct event_lane *event)
 {
@@ -89,13 +101,14 @@ recover_lane(struct core *core, const struct event_lane *event)
 		.until_ms = event->until_ms,
 		.life_ms = event->life_ms,
 	};
+	pass_rank(core, event->rank);
 	if (lane->gate == LANE_CLOSED)
 		restore_gate(core, index, event);
 	if (!family)
 		return;
 	family->running = event->in_use;
 	family->rank = MIN(event->rank, POOL_RANK_LAST);
-	family->marks_g = event->g;
+	family->marks_g = family->marks_before_g = event->g;
 	if (event->credits > 0)
 		credit_find(core, lane->family, event->role, event->g, event->credits, 0);
 	if (event->ticket == LANE_TICKET_WANTED)
@@ -131,16 +144,25 @@ close_orphans(struct core *core)
 			lane_move(core, i, LANE_CLOSED, LANE_REASON_NONE);
 }
 
+/* It is active still, or was drained and its tail runs: it goes on where it was. */
+static bool
+keeps_turn(const struct family *family)
+{
+	VERIFY(family->lanes_count > 0);
+	if (family->flags & EVENT_FAMILY_PAUSED)
+		return false;
+	return family->waiting > 0 || family->credit.out > 0 ||
+	       (family->running > 0 && family->gates != 0);
+}
+
 static void
 settle(struct core *core, uint32_t index)
 {
 	struct family *family = &core->families[index];
 
 	VERIFY(!core->recovering);
-	if (family->waiting == 0 && family->credit.out == 0)
+	if (!keeps_turn(family))
 		family->rank = POOL_RANK_LAST;
-	else if (family->rank < POOL_RANK_LAST && family->rank >= core->rank_next)
-		core->rank_next = family->rank + 1;
 	family_settle(core, index);
 	if (family->waiting > 0)
 		family_look(core, index);

@@ -31,11 +31,13 @@ family_of(struct core_rig *rig)
 }
 
 static struct evidence
-judge_at(struct core_rig *rig, uint64_t read, uint64_t written, uint64_t g)
+judge_as(struct core_rig *rig, uint64_t read, uint64_t written, uint64_t g,
+         enum lane_role role)
 {
 	uint32_t index = family_find(rig->core, core_rig_node(rig, "M")->id);
 	struct event_usage usage = {
 		.g = g,
+		.role = role,
 		.sent_ms = rig->now_ms,
 		.first_ms = rig->now_ms,
 		.read = read,
@@ -45,6 +47,12 @@ judge_at(struct core_rig *rig, uint64_t read, uint64_t written, uint64_t g)
 
 	evidence_judge(rig->core, index, &usage, &evidence);
 	return evidence;
+}
+
+static struct evidence
+judge_at(struct core_rig *rig, uint64_t read, uint64_t written, uint64_t g)
+{
+	return judge_as(rig, read, written, g, LANE_PLAIN);
 }
 
 static struct evidence
@@ -204,6 +212,42 @@ START_TEST(evidence_needs_a_marker_that_the_request_carried_for_certain)
 }
 END_TEST
 
+START_TEST(evidence_of_marks_that_changed_twice_since_is_silent)
+{
+	struct core_rig *rig = fresh();
+	struct family *family = family_of(rig);
+	struct evidence evidence;
+
+	family->marks_before_g = 4;
+	family->marks_g = 5;
+	family->marks_before = 6;
+	evidence = judge_at(rig, 0, 0, 4);
+	expect(&evidence, EVIDENCE_ZERO, EVIDENCE_ZERO);
+	evidence = judge_at(rig, 0, 0, 3);
+	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
+	evidence = judge_as(rig, 0, 0, 3, LANE_NOW);
+	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
+	evidence = judge_as(rig, 0, 0, 3, LANE_LEAD); /* sent to write what is marked */
+	expect(&evidence, EVIDENCE_ZERO, EVIDENCE_ZERO);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(evidence_of_an_unmarked_start_is_silent_after_a_restart)
+{
+	struct core_rig *rig = fresh();
+	struct evidence evidence;
+
+	core_rig_restart(rig);
+	ck_assert_uint_eq(family_of(rig)->marks, 6);
+	evidence = judge_as(rig, 0, 0, 0, LANE_NOW); /* before the first grant */
+	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
+	evidence = judge_as(rig, 0, 30012, 1, LANE_LEAD);
+	expect(&evidence, EVIDENCE_MISS, EVIDENCE_MISS);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(evidence_where_nobody_pays_for_writing_zero_is_a_miss)
 {
 	struct core_rig *rig = fresh();
@@ -225,4 +269,6 @@ SUITE_MAIN("core_evidence", evidence_slack_is_two_percent_but_at_least_128,
            evidence_nothing_read_and_nothing_written_is_zero,
            evidence_unknown_usage_is_silent, evidence_without_a_time_proves_nothing,
            evidence_needs_a_marker_that_the_request_carried_for_certain,
+           evidence_of_marks_that_changed_twice_since_is_silent,
+           evidence_of_an_unmarked_start_is_silent_after_a_restart,
            evidence_where_nobody_pays_for_writing_zero_is_a_miss)

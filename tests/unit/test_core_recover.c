@@ -155,6 +155,63 @@ START_TEST(recover_keeps_the_order_of_activation)
 }
 END_TEST
 
+START_TEST(recover_new_ranks_come_behind_those_that_redis_keeps)
+{
+	struct core_rig *rig = fresh(2);
+	uint32_t a;
+
+	(void)core_rig_admit(rig, "W?", 1);
+	(void)core_rig_admit(rig, "A?", 1);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_run(rig, LONG);
+	a = core_rig_node(rig, "A")->rank; /* of no use any more, and still there */
+	ck_assert_uint_eq(a, POOL_RANK_FIRST + 1);
+	core_rig_restart(rig);
+	(void)core_rig_admit(rig, "B?", 1);
+	core_rig_run(rig, 100);
+	ck_assert_uint_gt(core_rig_node(rig, "B")->rank, a);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_of_the_last_rank_of_all_dies_of_nothing)
+{
+	struct core_rig *rig = fresh(2);
+
+	(void)core_rig_admit(rig, "A?", 1);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_node(rig, "A")->rank = POOL_RANK_LAST - 1;
+	core_rig_restart(rig);
+	(void)core_rig_admit(rig, "B?", 1);
+	core_rig_run(rig, 100);
+	core_audit(rig->core);
+	ck_assert_uint_lt(core_rig_node(rig, "B")->rank, POOL_RANK_LAST);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(recover_a_drained_family_keeps_its_turn_while_its_tail_runs)
+{
+	struct core_rig *rig = fresh(20);
+	uint32_t a;
+
+	rig->knobs.job_ms = 100000;
+	(void)core_rig_admit(rig, "A", 20);
+	core_rig_run(rig, 5000);
+	a = core_rig_node(rig, "A")->rank;
+	ck_assert_uint_lt(a, POOL_RANK_LAST);
+	ck_assert_uint_eq(rig->families[0].backlog, 0);
+	core_rig_restart(rig);
+	core_rig_run(rig, 100);
+	core_audit(rig->core);
+	ck_assert_uint_eq(core_rig_node(rig, "A")->rank, a);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_run(rig, LONG);
+	ck_assert_uint_eq(core_rig_node(rig, "A")->rank, POOL_RANK_LAST);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(recover_keeps_the_pace_and_the_park)
 {
 	struct core_rig *rig = fresh(200);
@@ -276,18 +333,22 @@ START_TEST(recover_four_readers_at_once_go_on_where_they_were)
 }
 END_TEST
 
-SUITE_MAIN_WITH_DEATHS("core_recover",
-                       SUITE_LIST(recover_at_any_moment_of_a_burst_writes_nothing_twice,
-                                  recover_after_lost_answers_writes_nothing_twice,
-                                  recover_keeps_what_is_warm,
-                                  recover_does_not_believe_an_until_that_has_passed,
-                                  recover_keeps_learned_reasons_and_makes_the_others_anew,
-                                  recover_says_nothing_that_redis_knows_already,
-                                  recover_keeps_the_order_of_activation,
-                                  recover_keeps_the_pace_and_the_park,
-                                  recover_an_orphaned_writing_is_written_again,
-                                  recover_while_nobody_is_held_and_hold_again,
-                                  recover_a_budget_without_a_pace_keeps_the_first_one,
-                                  recover_leases_of_the_unknown_are_ignored,
-                                  recover_four_readers_at_once_go_on_where_they_were),
-                       SUITE_LIST(recover_end_twice_dies))
+SUITE_MAIN_WITH_DEATHS(
+	"core_recover",
+	SUITE_LIST(recover_at_any_moment_of_a_burst_writes_nothing_twice,
+                   recover_after_lost_answers_writes_nothing_twice,
+                   recover_keeps_what_is_warm,
+                   recover_does_not_believe_an_until_that_has_passed,
+                   recover_keeps_learned_reasons_and_makes_the_others_anew,
+                   recover_says_nothing_that_redis_knows_already,
+                   recover_keeps_the_order_of_activation,
+                   recover_new_ranks_come_behind_those_that_redis_keeps,
+                   recover_of_the_last_rank_of_all_dies_of_nothing,
+                   recover_a_drained_family_keeps_its_turn_while_its_tail_runs,
+                   recover_keeps_the_pace_and_the_park,
+                   recover_an_orphaned_writing_is_written_again,
+                   recover_while_nobody_is_held_and_hold_again,
+                   recover_a_budget_without_a_pace_keeps_the_first_one,
+                   recover_leases_of_the_unknown_are_ignored,
+                   recover_four_readers_at_once_go_on_where_they_were),
+	SUITE_LIST(recover_end_twice_dies))
