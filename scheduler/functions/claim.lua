@@ -19,6 +19,7 @@ local IDLE_GAP = 3000 -- so long without a claim that left slots free: all were 
 
 local hold_off -- nil until somebody needs to know
 local heads -- per budget: where its open set has been read to
+local again -- lanes that have started what made them come so early: { lane, score, budget }
 
 local function holding_is_off()
 	if hold_off == nil then
@@ -82,7 +83,18 @@ local function start_ticket(lane, family, budget)
 	set_add(key.tickets, deadline, lane.id)
 end
 
--- Starts what this lane may start.
+-- The jobs of its best band are started, or had ended: the others wait for their turn,
+-- behind the families that come before them.
+local function take_turn(lane, family, budget, class)
+	local left = VIEW[family.bits].class
+	local score = left and left > class and
+		lane_score(lane.rec, lane.use, family, family.bits, false)
+	if score then
+		again[#again + 1] = { lane, score, budget }
+	end
+end
+
+-- Starts what this lane may start, down to the class with which it was found.
 local function serve(lane, budget)
 	local family = lane_join(lane)
 	lane.served = true
@@ -92,6 +104,7 @@ local function serve(lane, budget)
 	if not family or family.bits == 0 or family_is_paused(family) then
 		return
 	end
+	local class = VIEW[family.bits].class
 	local want = min(plan.n - plan.at, sub(lane.rec, 23, 27) - lane.use)
 	if want > 0 and family.bits >= 64 then
 		want = want - start.from(lane, family, budget, queue_of(family, NOW, true), 'n', 'n',
@@ -106,7 +119,8 @@ local function serve(lane, budget)
 		lane.rec = put(lane.rec, 14, 16, credits)
 	end
 	if want > 0 and family.bits % 64 > 0 and may_start(lane, family) then
-		start.waiting(lane, family, budget, 'p', want)
+		start.waiting(lane, family, budget, 'p', want, class)
+		take_turn(lane, family, budget, class)
 	end
 end
 
@@ -122,7 +136,7 @@ end
 -- One cursor per budget that may start something; each has read the best of its set.
 local function heads_open(session)
 	local names = session_budgets(session)
-	heads = {}
+	heads, again = {}, {}
 	for i = 1, #names do
 		local budget = budget_of(names[i])
 		local wait = 0
@@ -141,7 +155,20 @@ local function heads_open(session)
 	end
 end
 
--- The best member not looked at yet over all budgets: lane, score, budget.
+-- The first of the lanes that take another turn, if it comes before this score.
+local function again_next(score)
+	local best
+	for i = 1, #again do
+		local row = again[i]
+		if not row[3].stopped and (not score or row[2] < score) then
+			best, score = i, row[2]
+		end
+	end
+	return best and table.remove(again, best)
+end
+
+-- The best member not looked at yet over all budgets: lane, score, budget.  A lane that
+-- takes another turn before it comes with a fourth word.
 local function heads_next()
 	local best, best_score
 	for i = 1, #heads do
@@ -155,6 +182,10 @@ local function heads_next()
 		if score and not head.budget.stopped and (not best or score + 0 < best_score) then
 			best, best_score = head, score + 0
 		end
+	end
+	local row = again_next(best_score)
+	if row then
+		return row[1].id, row[2], row[3], true
 	end
 	if best then
 		best.at = best.at + 2
@@ -200,12 +231,14 @@ local function walk()
 		if plan.at == plan.n then
 			return false
 		end
-		local id, score, budget = heads_next()
+		local id, score, budget, is_again = heads_next()
 		if not id then
 			return false
 		end
 		local lane = lane_of(id)
-		if lane.missing then
+		if is_again then
+			serve(lane, budget)
+		elseif lane.missing then
 			set_del(key.ns .. 'open:' .. plan.session.pool .. ':' .. budget.name, id)
 		elseif not lane.served then
 			lane.score = score
@@ -245,7 +278,7 @@ local function serve_due(lane, family, due, since)
 	end
 	local room = min(plan.n - plan.at, sub(lane.rec, 23, 27) - lane.use)
 	local want = holding_is_off() and room or min(room, 1)
-	if start.waiting(lane, family, budget, 'h', want) == 0 then
+	if start.waiting(lane, family, budget, 'h', want, 3) == 0 then
 		lane.due = not budget.stopped and now + POLL or nil
 		return lane.due
 	end

@@ -233,8 +233,9 @@ function start.best_band(family, view, skip)
 	return best
 end
 
--- Starts up to `want` jobs that a gate may hold, in their order.
-function start.waiting(lane, family, budget, role, want)
+-- Starts up to `want` jobs that a gate may hold, in their order, for as long as its best
+-- one is not of a lower class.
+function start.waiting(lane, family, budget, role, want, class)
 	local taken, skip = 0, false
 	while taken < want and not budget.stopped do
 		local bits = family.bits
@@ -242,6 +243,9 @@ function start.waiting(lane, family, budget, role, want)
 		local band, ask = view.sole, want - taken
 		if band == 0 and view.held then
 			band, ask = start.best_band(family, view, skip), 1
+		end
+		if band > 0 and VIEW[family.bits].class > class then
+			break
 		end
 		local queue = band > 0 and start.band_queue(family, view, band, skip)
 		if not queue then

@@ -327,6 +327,57 @@ def test_settled_lanes_first_in_the_same_class_24(store):
     assert worker.settle(first.jobs, claim=[0]).ids == ids[1:2]
 
 
+def test_an_urgent_job_does_not_take_its_siblings_along_i4(store):
+    first, second = Family(1), Family(2)
+    ids = store.enqueue(first, 2)
+    others = store.enqueue(second, 2)
+    urgent = store.enqueue(second, 1, "h")
+    store.open(first, rank=5)
+    store.open(second, rank=6)
+    worker = Worker(store)
+    assert worker.claim(0, 1, 2, 3).ids == urgent + ids + others[:1]
+    assert worker.claim(4).ids == others[1:]
+    assert store.open_set() == {}
+
+
+def test_an_urgent_job_that_has_ended_takes_nobody_along_i4(store):
+    first, second = Family(1), Family(2)
+    ids = store.enqueue(first, 1)
+    others = store.enqueue(second, 2)
+    urgent = store.enqueue(second, 1, "h")
+    store.open(first, rank=5)
+    store.open(second, rank=6)
+    store.call("cancel", urgent[0])
+    worker = Worker(store)
+    assert worker.claim(0).ids == ids
+    assert worker.claim(1, 2).ids == others
+
+
+def test_jobs_that_nothing_holds_do_not_take_their_siblings_along_i4(store):
+    first, second = Family(1), Family(2)
+    ids = store.enqueue(first, 1)
+    others = store.enqueue(second, 1)
+    now = store.enqueue(second, 1, "now")
+    store.open(first, rank=5)
+    store.open(second, rank=6)
+    assert Worker(store).claim(0, 1, 2).ids == now + ids + others
+
+
+def test_settled_slots_go_on_in_order_when_the_urgent_jobs_are_done_i4(store):
+    first, second = Family(1), Family(2)
+    urgent = store.enqueue(second, 1, "h")
+    store.open(second, rank=6)
+    worker = Worker(store)
+    running = worker.claim(0)
+    assert running.ids == urgent
+    store.enqueue(second, 1, "h")
+    others = store.enqueue(second, 1)
+    ids = store.enqueue(first, 1)
+    store.open(first, rank=5)
+    claim = worker.settle(running.jobs, claim=[0, 1, 2])
+    assert claim.ids[1:] == ids + others
+
+
 def test_one_start_per_quarter_of_a_life_reports_its_first_event_29(store):
     family, _ = opened(store, count=6)
     store.open(family, life=240000)
