@@ -55,6 +55,8 @@ usage_of(const struct run *run)
 		usage.sent_ms = (int64_t)run->sent_ms;
 	if (run->first_ms > 0)
 		usage.first_ms = (int64_t)run->first_ms;
+	if (run->wait_ms >= 0)
+		usage.wait_ms = run->wait_ms;
 	return usage;
 }
 
@@ -126,6 +128,20 @@ run_fail(struct run *run, enum agent_end end, const char *reason, struct span te
 	run_end(run, end);
 }
 
+/* Since the job was enqueued, or since the time before which it did not want to run. */
+static int64_t
+wait_ms(const struct run *run)
+{
+	uint64_t sent_ms = run->context->redis_ms(run->sent_ms, run->context->data);
+	struct protocol_job_id id;
+	uint64_t due_ms;
+
+	if (run_is_ticket(run) || protocol_parse_job_id(run_id(run), &id) < 0)
+		return PROTOCOL_UNKNOWN;
+	due_ms = MAX(id.ms, run->envelope.not_before_ms);
+	return sent_ms > due_ms ? (int64_t)(sent_ms - due_ms) : 0;
+}
+
 void
 run_sent(struct run *run)
 {
@@ -133,6 +149,7 @@ run_sent(struct run *run)
 		return;
 	run->was_sent = true;
 	run->sent_ms = run->context->now_ms(run->context->data);
+	run->wait_ms = wait_ms(run);
 	run->context->on_sent(run, run->context->data);
 }
 
@@ -289,6 +306,7 @@ run_start(struct run *run, struct run_context *context, const struct agent_job *
 		.marks = job->marks,
 		.slim = job->slim,
 		.begin = job->begin,
+		.wait_ms = PROTOCOL_UNKNOWN,
 		.outcome = { .usage = protocol_usage_none() },
 	};
 	run->envelope.attempts = ENVELOPE_ATTEMPTS;

@@ -56,6 +56,7 @@ struct run_context {
 	struct report_list reports;
 	struct chain chain;             /* memory for bodies that were not split */
 	uint64_t (*now_ms)(void *data); /* the agent's clock */
+	uint64_t (*redis_ms)(uint64_t local_ms, void *data);
 	void (*on_sent)(struct run *run, void *data);
 	void (*on_began)(struct run *run, const struct protocol_usage *usage, void *data);
 	void (*on_ended)(struct run *run, void *data);
@@ -86,6 +87,7 @@ struct run {
 
 	bool was_sent;
 	uint64_t sent_ms, first_ms; /* local; 0: not yet */
+	int64_t wait_ms;            /* until it was sent; negative: not known */
 	struct agent_outcome outcome;
 	struct report *report;
 };

@@ -73,6 +73,14 @@ context_now_ms(void *data)
 	return now_ms();
 }
 
+static uint64_t
+context_redis_ms(uint64_t local_ms, void *data)
+{
+	const struct shell *shell = data;
+
+	return agent_redis_ms(shell->agent, local_ms);
+}
+
 /* ---- what runs report ------------------------------------------------------------ */
 
 static void
@@ -438,6 +446,7 @@ open_context(struct shell *shell)
 		.upstreams = shell->options->upstreams,
 		.guard = shell->options->guard,
 		.now_ms = context_now_ms,
+		.redis_ms = context_redis_ms,
 		.on_sent = on_run_sent,
 		.on_began = on_run_began,
 		.on_ended = on_run_ended,

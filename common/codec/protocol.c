@@ -243,6 +243,7 @@ protocol_usage_none(void)
 		.limit_requests = PROTOCOL_UNKNOWN,
 		.limit_input = PROTOCOL_UNKNOWN,
 		.limit_output = PROTOCOL_UNKNOWN,
+		.wait_ms = PROTOCOL_UNKNOWN,
 	};
 }
 
@@ -261,9 +262,9 @@ parse_known(struct span word, int64_t *ret_value)
 	return 0;
 }
 
-/* "r=4000,i=450000,o=90000", any of them, in any order. */
+/* "r=4000,i=450000,o=90000,w=120", any of them, in any order. */
 static int
-parse_limits(struct span list, struct protocol_usage *usage)
+parse_extras(struct span list, struct protocol_usage *usage)
 {
 	struct span item;
 	int64_t value;
@@ -283,7 +284,10 @@ parse_limits(struct span list, struct protocol_usage *usage)
 		case 'o':
 			usage->limit_output = value;
 			break;
-		default: /* a limit of a later version */
+		case 'w':
+			usage->wait_ms = value;
+			break;
+		default: /* of a later version */
 			break;
 		}
 	}
@@ -305,7 +309,7 @@ protocol_parse_usage(struct span text, struct protocol_usage *ret_usage)
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (!protocol_cut(&text, ' ', &word) || parse_known(word, fields[i]) < 0)
 			return ERR_MALFORMED;
-	if (protocol_cut(&text, ' ', &word) && parse_limits(word, &usage) < 0)
+	if (protocol_cut(&text, ' ', &word) && parse_extras(word, &usage) < 0)
 		return ERR_MALFORMED;
 	if (text.data)
 		return ERR_MALFORMED;
@@ -315,7 +319,7 @@ protocol_parse_usage(struct span text, struct protocol_usage *ret_usage)
 }
 
 static size_t
-put_limit(char *text, size_t *fresh, char letter, int64_t value)
+put_extra(char *text, size_t *fresh, char letter, int64_t value)
 {
 	size_t len = 0;
 
@@ -341,9 +345,10 @@ protocol_print_usage(const struct protocol_usage *usage, char *ret_text)
 			ret_text[len++] = ' ';
 		len += put_known(ret_text + len, fields[i]);
 	}
-	len += put_limit(ret_text + len, &fresh, 'r', usage->limit_requests);
-	len += put_limit(ret_text + len, &fresh, 'i', usage->limit_input);
-	len += put_limit(ret_text + len, &fresh, 'o', usage->limit_output);
+	len += put_extra(ret_text + len, &fresh, 'r', usage->limit_requests);
+	len += put_extra(ret_text + len, &fresh, 'i', usage->limit_input);
+	len += put_extra(ret_text + len, &fresh, 'o', usage->limit_output);
+	len += put_extra(ret_text + len, &fresh, 'w', usage->wait_ms);
 	return len;
 }
 

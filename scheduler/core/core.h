@@ -134,6 +134,22 @@ struct core_family_view {
 MUST_USE int core_family_view(const struct core *core, struct id128 family,
                               struct core_family_view *ret_view);
 
+/* What waits and runs in one pool, and why the rest does not. */
+struct core_pool_view {
+	struct id128 id;
+	uint32_t slots;
+	uint64_t waiting, running; /* estimates */
+	uint64_t runnable;  /* of those that wait: what would start if slots came now */
+	uint64_t oldest_ms; /* of its oldest waiting job; 0 = none */
+	uint32_t families[CORE_BLOCKED_COUNT]; /* with work, by what stands in the way */
+	uint64_t jobs[CORE_BLOCKED_COUNT];     /* that wait in them */
+};
+
+/* All pools in one pass over the families.  `rooms` is scratch, budgets_max long.
+ * Answers how many pools there are; room for pools_max. */
+uint32_t core_pools_view(const struct core *core, struct core_pool_view *ret_views,
+                         uint64_t *rooms);
+
 struct core_budget_view {
 	uint32_t pace;
 	bool rising;

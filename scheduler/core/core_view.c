@@ -129,6 +129,16 @@ explain(const struct core *core, const struct family *family,
 	}
 }
 
+enum core_blocked
+core_blocked_by(const struct core *core, const struct family *family)
+{
+	struct core_family_view view;
+
+	view.blocked_until_ms = 0;
+	explain(core, family, &view);
+	return view.blocked_on;
+}
+
 int
 core_family_view(const struct core *core, struct id128 id,
                  struct core_family_view *ret_view)

@@ -66,6 +66,9 @@ struct core {
 	struct core_counts counts;
 };
 
+/* What stands between a family and its next start (core_view.c). */
+enum core_blocked core_blocked_by(const struct core *core, const struct family *family);
+
 /* Where the timer of each object sits in the heap. */
 static inline uint32_t
 state_lane_timer(const struct core *core, uint32_t lane)

@@ -42,6 +42,9 @@ local function fail_where(kind, past, attempts_max, delay)
 	return delay > 0 and 'later' or 'back', delay
 end
 
+-- In `meta`: what came back alive, by why.
+local COUNTERS = { retry = 'retried', defer = 'deferred', unsent = 'unsent' }
+
 local WHY = { retry = 'failed', defer = 'deferred', fatal = 'dead', missing = 'missing',
 	unsent = 'unsent' }
 
@@ -74,10 +77,13 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 			bury(past, lease.id, lease.slim, kind == 'defer' and 'deferred' or
 				kind == 'unsent' and 'unsent' or reason ~= '' and reason or 'failed', text)
 			why = 'dead'
-		elseif where == 'later' then
+		else
+			count(COUNTERS[kind])
+		end
+		if where == 'later' then
 			family_for(lease, lane)
 			job.push_later(past, now + wait, kind)
-		else
+		elseif where == 'back' then
 			job.push_back(family_for(lease, lane), past)
 		end
 	end

@@ -231,6 +231,7 @@ function job.give_back_recovered(lease, lane, why, counts)
 		result_out(lease.id, reply, DAY, end_result(lease.id, 'dead', 'poison', text, ref))
 	else
 		past.recoveries = past.recoveries + 1
+		count('recovered')
 		job.push_back(family_for(lease, lane), past)
 	end
 	job.say_back(lease, why)

@@ -336,6 +336,7 @@ local function settle_late()
 			result_out(id, argv[i + 1], argv[i + 2] + 0, argv[i + 3])
 		end
 		answer[#answer + 1] = kind and 'OK' or 'FENCED'
+		count(kind and 'late_accepted' or 'late_refused')
 	end
 	book_check()
 

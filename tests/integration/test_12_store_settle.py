@@ -243,6 +243,7 @@ def test_a_late_result_is_accepted_if_nobody_has_the_job_16(store):
     assert Worker(store).claim().jobs == []
     assert store.redis.exists(store.key("ended"), store.key(f"past:{ids[0]}")) == 0
     assert store.ok("settle_late", ids[0], "box", 60000, "again") == ["FENCED"]
+    assert (store.meta("late_accepted"), store.meta("late_refused")) == ("1", "1")
     assert store.family(family).live == 0
 
 

@@ -23,6 +23,7 @@ def test_a_retry_counts_and_at_the_limit_is_dead(store):
     assert store.redis.exists(store.key(f"slim:{ids[0]}")) == 1
     assert store.family(family).live == 1, "a dead job keeps its segments"
     assert store.events("dead") == [f"dead {ids[0]} http_500"]
+    assert store.meta("retried") == "2", "the third one was the end, not a return"
 
 
 def test_a_delayed_retry_waits_in_later(store):
@@ -364,3 +365,14 @@ def test_the_reply_of_an_ended_slim_job_is_found_in_its_head(store):
                 slims=[(entry, slim)], gone=[entry])
     store.ok("cancel", entry)
     assert '"ref":"abc"' in store.replies("box")[0]
+
+
+def test_what_comes_back_alive_is_counted_by_why(store):
+    opened(store, count=3)
+    worker = Worker(store)
+    jobs = worker.claim(0, 1, 2).jobs
+    for job, kind in zip(jobs, ("retry", "defer", "unsent")):
+        assert worker.fail(job, kind) == "back"
+    assert [store.meta(name) for name in ("retried", "deferred", "unsent")] == ["1"] * 3
+    worker.fail(worker.claim(0).jobs[0], "fatal")
+    assert [store.meta(name) for name in ("retried", "deferred", "unsent")] == ["1"] * 3

@@ -18,6 +18,7 @@ def test_a_dead_workers_jobs_come_back_in_order(store):
     assert store.reap() == [5, 0, 0]
     assert store.list(family, "back:n") == ids
     assert store.past(ids[0])["recoveries"] == "1"
+    assert store.meta("recovered") == str(len(ids))
     assert "attempts" not in store.past(ids[0])
     assert store.redis.keys(store.key("lease:*")) + store.redis.keys(store.key("session:*")) == []
 

@@ -84,6 +84,21 @@ def test_headers_carry_key_version_betas_and_trace(store, provider, start):
     assert headers["content-type"] == "application/json" and "expect" not in headers
 
 
+def test_usage_says_how_long_the_job_waited_since_it_was_due(store, provider, start):
+    start()
+    jobs = family()
+    id, = enqueue(store, jobs)
+    enqueued = int(id.split("-")[0])
+    store.wait_past(enqueued + 300)
+    opened = store.now()
+    store.open(jobs)
+    wait_result(store, id)
+    words = store.events("done")[0].split(" ")
+    waited = int(words[-1].split("w=")[1].split(",")[0])
+    assert 300 <= opened - enqueued <= waited + 5 and waited <= store.now() - enqueued
+    assert abs(int(words[5]) - enqueued - waited) <= 5, "up to when its request left"
+
+
 def test_a_beta_that_the_upstream_does_not_allow_is_the_end_of_the_job(store, start):
     start()
     jobs = family()

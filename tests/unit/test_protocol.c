@@ -183,6 +183,12 @@ START_TEST(protocol_usage_carries_limits)
 	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)), want);
 	ck_assert_int_eq(protocol_parse_usage(SPAN("1 2 3 4 5 6 z=1,i=7"), &usage), 0);
 	ck_assert_int_eq(usage.limit_input, 7);
+	ck_assert_int_eq(usage.wait_ms, PROTOCOL_UNKNOWN);
+	ck_assert_int_eq(protocol_parse_usage(SPAN("1 2 - - - - w=1250"), &usage), 0);
+	ck_assert_int_eq(usage.wait_ms, 1250);
+	ck_assert_int_eq(usage.limit_input, PROTOCOL_UNKNOWN);
+	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)),
+	               "1 2 - - - - w=1250");
 }
 END_TEST
 
@@ -215,7 +221,7 @@ START_TEST(protocol_usage_size_is_enough_for_the_largest)
 {
 	struct protocol_usage usage = {
 		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
-		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
+		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
 	};
 	char text[PROTOCOL_USAGE_SIZE];
 
