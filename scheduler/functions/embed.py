@@ -7,13 +7,18 @@ import hashlib
 import sys
 
 
-def join(files, version):
-    text = ""
-    for name in files:
-        with open(name, encoding="utf-8") as source:
-            text += source.read() + "\n"
+def join_texts(texts, version):
+    text = "".join(text + "\n" for text in texts)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return text.replace("@VERSION@", f"{version}-{digest}"), f"{version}-{digest}"
+
+
+def join(files, version):
+    texts = []
+    for name in files:
+        with open(name, encoding="utf-8") as source:
+            texts.append(source.read())
+    return join_texts(texts, version)
 
 
 def c_text(library, version):

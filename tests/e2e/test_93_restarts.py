@@ -53,7 +53,7 @@ def restart_redis(fleet, number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
-def test_a_redis_that_comes_back_with_its_log_has_lost_nothing(tmp_path, number):
+def test_a_redis_that_comes_back_with_its_log_has_lost_nothing_35(tmp_path, number):
     """appendfsync always: what was acknowledged is on disk, also when it is killed."""
     results = {}
     with Fleet(tmp_path, knobs=KNOBS,
@@ -69,7 +69,7 @@ def test_a_redis_that_comes_back_with_its_log_has_lost_nothing(tmp_path, number)
         assert stats["writes"] == 1
 
 
-def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes(tmp_path):
+def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes_38(tmp_path):
     results = {}
     with Fleet(tmp_path, knobs=KNOBS) as fleet:
         fleet.start_all(1, 40)
@@ -145,7 +145,7 @@ def test_a_provider_in_trouble_makes_nobody_start_cold(tmp_path, fault):
 
 
 @LONG
-def test_jobs_of_a_dead_worker_are_done_by_others_within_45_seconds_and_a_run(tmp_path):
+def test_jobs_of_a_dead_worker_are_done_by_others_within_45_seconds_and_a_run_26(tmp_path):
     results = {}
     with Fleet(tmp_path, knobs={**KNOBS, "job_ms": 3000}) as fleet:
         fleet.start_all(2, 20)

@@ -25,16 +25,26 @@ LISTS = ["back:h", "ready:h", "back:n", "ready:n", "back:l", "ready:l", "now"]
 SERIAL = itertools.count(1)
 
 
+def library_files():
+    """Its sources, in the order in which they are joined."""
+    with open(os.path.join(FUNCTIONS, "meson.build"), encoding="utf-8") as build:
+        names = re.findall(r"^  '(\w+\.lua)',$", build.read(), re.M)
+    return [os.path.join(FUNCTIONS, name) for name in names]
+
+
 def library():
-    """The library as its sources are now, whatever was built."""
+    """The library as its sources are now, whatever was built; or the one that
+    WARMQ_LIBRARY names (mutants.py)."""
+    named = os.environ.get("WARMQ_LIBRARY")
+    if named:
+        with open(named, encoding="utf-8") as file:
+            return file.read()
     sys.path.insert(0, FUNCTIONS)
     try:
         import embed
     finally:
         sys.path.remove(FUNCTIONS)
-    with open(os.path.join(FUNCTIONS, "meson.build"), encoding="utf-8") as build:
-        names = re.findall(r"^  '(\w+\.lua)',$", build.read(), re.M)
-    return embed.join([os.path.join(FUNCTIONS, name) for name in names], "test")[0]
+    return embed.join(library_files(), "test")[0]
 
 
 def wait_until(claim, what, seconds=10):

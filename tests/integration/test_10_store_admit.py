@@ -112,6 +112,10 @@ def test_work_opens_all_lanes_of_its_family_7(store):
     assert store.open_set() == {}, "the last element clears all lanes"
     store.enqueue(family)
     assert sorted(store.open_set()) == family.lanes
+    jobs = worker.claim().jobs
+    assert store.open_set() == {}
+    worker.release(jobs)
+    assert sorted(store.open_set()) == family.lanes, "by whichever way work comes back"
 
 
 def test_bands_give_the_class_of_the_score(store):
@@ -359,8 +363,9 @@ def test_a_typo_in_many_jobs_delays_no_retry_19(store):
     [id] = store.enqueue(family)
     store.open(family)
     worker = Worker(store)
-    worker.fail(worker.claim(0).jobs[0], "retry", delay_ms=1)
+    jobs = worker.claim(0).jobs
     misspelled(store, 400)
+    worker.fail(jobs[0], "retry", delay_ms=1)
     store.wait_past(store.redis.zscore(store.key("later"), id))
     calls = store.redis.info("commandstats").get("cmdstat_zadd", {"calls": 0})["calls"]
     store.promote(100)

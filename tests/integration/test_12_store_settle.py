@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import socket
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_a_job_ends_with_its_payload_lease_and_counts(store):
     assert store.family(family).live == 0
 
 
-def test_a_result_without_a_reply_list_is_stored_for_its_time(store):
+def test_a_result_without_a_reply_list_is_stored_for_its_time_34(store):
     _, ids = opened(store, count=1)
     worker = Worker(store)
     worker.settle(worker.claim().jobs, ttl=5000)
@@ -83,6 +84,41 @@ def test_calls_over_an_old_connection_are_stale_2(store):
                        ("fail", [0, 1, "retry", 3, 0, 0, "", "", "", "", 0, ""])]:
         assert store.call(name, worker.nonce, old, *args) == ["STALE"], name
     assert store.leases(worker)[0].id == job.id
+    assert worker.settle([job]).problems == []
+
+
+def packed(words):
+    """A command as it goes over the wire."""
+    words = [str(word).encode() for word in words]
+    return b"*%d\r\n" % len(words) + b"".join(
+        b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+@pytest.mark.parametrize("name", ["claim", "settle", "fail", "release", "beat", "bye"])
+def test_a_command_that_redis_reads_late_from_an_old_socket_is_stale_2(store, name):
+    """The worker gave up waiting and attached; only then the old socket's bytes arrive."""
+    family, ids = opened(store, count=3)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    args = {"claim": [7, 1, 2], "settle": [1, 0, job.q, "", "box", 1000, "late", 7, 0],
+            "fail": [0, job.q, "fatal", 3, 0, 0, "", "", "", "box", 1000, "late"],
+            "release": [0, job.q, 1], "beat": [1, 1], "bye": []}[name]
+    path = store.redis.connection_pool.connection_kwargs["path"]
+    with socket.socket(socket.AF_UNIX) as old:
+        old.settimeout(10)
+        old.connect(path)
+        words = packed(["FCALL", f"warmq_{name}", 1, "warmq:meta", 1, worker.nonce, worker.c,
+                        *args])
+        old.sendall(words[:-5])  # on their way when the worker closes and attaches
+        worker.attach()
+        table = store.key(f"lease:{worker.nonce}")
+        before = store.redis.hgetall(table), store.redis.zrange(store.key("workers"), 0, -1,
+                                                                withscores=True)
+        old.sendall(words[-5:])
+        assert old.recv(100) == b"*1\r\n$5\r\nSTALE\r\n"
+    assert before == (store.redis.hgetall(table),
+                      store.redis.zrange(store.key("workers"), 0, -1, withscores=True))
+    assert store.replies("box") == [] and store.list(family, "ready:n") == ids[1:]
     assert worker.settle([job]).problems == []
 
 

@@ -132,6 +132,24 @@ def test_unused_records_go_after_an_hour_and_not_before_14(store):
     assert f"forgot {leaf.id}" in store.events("forgot")
 
 
+def test_segments_of_a_job_that_waits_for_tomorrow_stay_14(store):
+    family = Family(1)
+    entry = store.add()
+    store.admit(entry, families=[family], gone=[entry],
+                later=[(entry, store.now() + 10 ** 8, family.id, "n", "own part")])
+    for _ in range(3):
+        store.audit()
+        for member in store.redis.zrange(store.key("unused"), 0, -1):
+            store.redis.zadd(store.key("unused"), {member: store.now() - 3600001})
+    assert store.redis.get(store.key(f"px:{family.id}")) == "segment " + family.id
+    assert store.family(family).live == 1
+    store.redis.zadd(store.key("later"), {entry: 1})
+    store.promote()
+    store.open(family)
+    [job] = Worker(store).claim().jobs
+    assert (job.element, job.px) == (entry + "~", family.id)
+
+
 def test_a_full_redis_drains_11(store):
     family, ids = opened(store, count=40)
     store.reap()

@@ -70,7 +70,7 @@ def test_a_json_object_is_one_job(scheduler, inbox):
     assert only(elements(inbox, "ready:h")) == [id]
 
 
-def test_a_json_array_is_a_pack(scheduler, inbox):
+def test_a_json_array_is_a_pack_18(scheduler, inbox):
     jobs = [{"body": json.loads(body("short", f"q{n}"))} for n in range(3)]
     id = inbox.add(json=json.dumps(jobs), upstream="claude")
     admitted(inbox, id)
@@ -80,7 +80,7 @@ def test_a_json_array_is_a_pack(scheduler, inbox):
     check_books(inbox)
 
 
-def test_messagepack_is_a_job_and_a_pack(scheduler, inbox):
+def test_messagepack_is_a_job_and_a_pack_18(scheduler, inbox):
     one = msgpack_map({"upstream": "claude", "body": body("short")})
     inbox.redis.xadd(inbox.key("jobs"), {"m": one})
     id = inbox.redis.xadd(inbox.key("jobs"), {"m": b"\x92" + one + one})
@@ -90,7 +90,7 @@ def test_messagepack_is_a_job_and_a_pack(scheduler, inbox):
     assert waiting[1:] == [f"{id}.1~", f"{id}.2~"]
 
 
-def test_a_pack_larger_than_one_call_is_admitted_in_order(scheduler, inbox):
+def test_a_pack_larger_than_one_call_is_admitted_in_order_18(scheduler, inbox):
     jobs = [{"body": tiny(n)} for n in range(1203)]
     id = inbox.add(json=json.dumps(jobs), upstream="claude")
     admitted(inbox, id)
@@ -98,7 +98,7 @@ def test_a_pack_larger_than_one_call_is_admitted_in_order(scheduler, inbox):
     check_books(inbox)
 
 
-def test_thousands_of_plain_entries_are_admitted_in_order(scheduler, inbox):
+def test_thousands_of_plain_entries_are_admitted_in_order_25(scheduler, inbox):
     pipe = inbox.redis.pipeline(transaction=False)
     for n in range(5000):
         pipe.xadd(inbox.key("jobs"), {"upstream": "claude", "body": json.dumps(tiny(n))})
@@ -200,10 +200,12 @@ def test_a_deadline_ends_a_job_that_waits(scheduler, inbox):
     ({"upstream": "claude", "body": "{"}, "malformed", "JSON"),
     ({"upstream": "claude", "body": "{}", "hold_max": "soon"}, "malformed", "hold_max"),
     ({"upstream": "claude", "body": "{}", "unique": "x"}, "unsupported", "unique"),
+    ({"upstream": "claude", "body": "{}", "group": "x"}, "unsupported", "group"),
+    ({"upstream": "claude", "body": "{}", "tenant": "x"}, "unsupported", "tenant"),
     ({"json": "["}, "malformed", "json"),
 ])
-def test_a_wrong_job_is_dead_with_its_bytes_and_says_why(scheduler, inbox, fields, reason,
-                                                         text):
+def test_a_wrong_job_is_dead_with_its_bytes_and_says_why_33(scheduler, inbox, fields, reason,
+                                                            text):
     good = inbox.add(upstream="claude", body=body("short"))
     id = inbox.add(reply="me", ref="7", **fields)
     after = inbox.add(upstream="claude", body=body("short"))
@@ -229,7 +231,7 @@ def test_one_wrong_job_of_a_pack_leaves_the_others(scheduler, inbox):
     check_books(inbox)
 
 
-def test_a_body_above_the_limit_is_moved_inside_redis(server, inbox):
+def test_a_body_above_the_limit_is_moved_inside_redis_25(server, inbox):
     config = CONFIG + "  job_size_max: 100k\n"
     with Scheduler(server, config=config):
         id = inbox.add(upstream="claude", body=body("x" * 200000))
@@ -250,7 +252,7 @@ def test_bytes_that_are_not_text_do_no_harm(scheduler, inbox):
     check_books(inbox)
 
 
-def test_an_id_from_the_future_is_told(scheduler, inbox):
+def test_an_id_from_the_future_is_told_17(scheduler, inbox):
     id = f"{inbox.now() + 3600000}-0"
     inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "body": body("short")}, id=id)
     admitted(inbox, id)
@@ -268,7 +270,7 @@ TAIL = json.dumps({"model": "claude-x", "max_tokens": 9,
                    "messages": [{"role": "user", "content": "q"}]})
 
 
-def test_a_prefix_through_the_inbox_binds_in_order(scheduler, inbox):
+def test_a_prefix_through_the_inbox_binds_in_order_19(scheduler, inbox):
     inbox.add(put_prefix="policy", body=prefix("a"))
     inbox.add(upstream="claude", prefix="policy", body=TAIL)
     inbox.add(put_prefix="policy", body=prefix("b"))
@@ -299,7 +301,7 @@ def test_a_named_prefix_and_an_inline_one_are_the_same_family(scheduler, inbox):
     assert len(only(elements(inbox))) == 2
 
 
-def test_a_job_waits_for_its_prefix_but_the_inbox_does_not(scheduler, inbox):
+def test_a_job_waits_for_its_prefix_but_the_inbox_does_not_19(scheduler, inbox):
     early = inbox.add(upstream="claude", prefix="policy", body=TAIL, priority="high")
     other = inbox.add(upstream="claude", body=json.dumps(tiny(1)))
     admitted(inbox, other)
@@ -314,7 +316,7 @@ def test_a_job_waits_for_its_prefix_but_the_inbox_does_not(scheduler, inbox):
     check_books(inbox)
 
 
-def test_a_prefix_that_never_comes_ends_its_jobs_dead(server, scheduler, inbox):
+def test_a_prefix_that_never_comes_ends_its_jobs_dead_19(server, scheduler, inbox):
     old = inbox.now() - 9000  # as if the scheduler had been away
     inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "prefix": "policy",
                                          "body": TAIL, "reply": "me", "ref": "r"},
@@ -339,7 +341,7 @@ def test_undecided_jobs_survive_the_scheduler(server, inbox):
         check_books(inbox)
 
 
-def test_a_pinned_job_takes_one_version_only(scheduler, inbox):
+def test_a_pinned_job_takes_one_version_only_19(scheduler, inbox):
     inbox.add(put_prefix="policy", body=prefix("a"))
     wrong = inbox.add(upstream="claude", prefix="policy@" + "0" * 32, body=TAIL)
     admitted(inbox, wrong)
@@ -397,7 +399,7 @@ def test_pages_and_the_status_key_say_the_same(scheduler, inbox):
     assert "warmq_backlog 1" in scheduler.get("/metrics")[1]
 
 
-def test_an_inbox_that_is_not_read_turns_readyz_red(server, inbox):
+def test_an_inbox_that_is_not_read_turns_readyz_red_25(server, inbox):
     old = int((time.time() - 100) * 1000)
     with Scheduler(server) as scheduler:
         inbox.redis.delete(inbox.key("jobs"))

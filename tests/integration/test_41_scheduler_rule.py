@@ -139,7 +139,7 @@ def test_kill_9_in_the_middle_loses_and_doubles_nothing(server, inbox):
     check_books(inbox)
 
 
-def test_a_pack_survives_kill_9_between_its_calls(server, inbox):
+def test_a_pack_survives_kill_9_between_its_calls_1_18(server, inbox):
     jobs = json.dumps([{"body": tiny(n)} for n in range(3000)])
     with Scheduler(server) as scheduler:
         id = inbox.add(json=jobs, upstream="claude")
@@ -177,7 +177,7 @@ def test_the_one_that_stands_by_takes_over(server, inbox):
     check_books(inbox)
 
 
-def test_a_frozen_scheduler_wakes_up_deposed(server, inbox):
+def test_a_frozen_scheduler_wakes_up_deposed_9_38(server, inbox):
     with Scheduler(server, name="one") as one:
         one.freeze(True)
         two = Scheduler(server, name="two")
@@ -212,7 +212,7 @@ def test_a_restarted_redis_is_read_anew():
             check_books(inbox)
 
 
-def test_a_cursor_that_was_turned_back_is_a_rollback(scheduler, inbox):
+def test_a_cursor_that_was_turned_back_is_a_rollback_10_r2(scheduler, inbox):
     text = json.dumps(tiny(1))
     ids = [inbox.add(upstream="claude", body=text) for _ in range(3)]
     admitted(inbox, ids[-1])
@@ -226,14 +226,14 @@ def test_a_cursor_that_was_turned_back_is_a_rollback(scheduler, inbox):
 # ---- the library and the server --------------------------------------------------------
 
 
-def test_functions_that_vanish_are_loaded_again(scheduler, inbox):
+def test_functions_that_vanish_are_loaded_again_27(scheduler, inbox):
     inbox.redis.execute_command("FUNCTION", "FLUSH")
     id = inbox.add(upstream="claude", body=body())
     scheduler.wait_for("memory is complete", count=2)
     admitted(inbox, id)
 
 
-def test_an_older_library_is_replaced_and_a_newer_one_is_kept(server):
+def test_an_older_library_is_replaced_and_a_newer_one_is_kept_27(server):
     code = """#!lua name=warmq
 redis.register_function{function_name='warmq_version', flags={'no-writes'},
 callback=function() return {'OK', 1, '%s'} end}"""
@@ -250,7 +250,7 @@ callback=function() return {'OK', 1, '%s'} end}"""
         scheduler.kill()
 
 
-def test_a_redis_that_evicts_is_refused_with_advice(server):
+def test_a_redis_that_evicts_is_refused_with_advice_11(server):
     server.client.config_set("maxmemory-policy", "allkeys-lru")
     scheduler = Scheduler(server)
     scheduler.start(wait=False)
@@ -258,7 +258,7 @@ def test_a_redis_that_evicts_is_refused_with_advice(server):
     assert "CONFIG SET maxmemory-policy noeviction" in scheduler.log
 
 
-def test_memory_pressure_is_told_to_producers(server, inbox):
+def test_memory_pressure_is_told_to_producers_11(server, inbox):
     with Scheduler(server) as scheduler:
         inbox.redis.setrange("filler", 30000000, "x")
         used = server.client.info()["used_memory"]
@@ -277,7 +277,7 @@ def begin_rule(inbox):
     inbox.rule(lease_ms=1)
 
 
-def test_entries_go_one_by_one_after_deaths_at_one_cursor(server, inbox):
+def test_entries_go_one_by_one_after_deaths_at_one_cursor_25(server, inbox):
     begin_rule(inbox)
     ids = enqueue(inbox, 5)
     inbox.redis.hset(inbox.key("meta"), "admit_try", "0-0 0 2 -")
@@ -287,7 +287,7 @@ def test_entries_go_one_by_one_after_deaths_at_one_cursor(server, inbox):
         assert len(only(elements(inbox))) == 5
 
 
-def test_the_entry_that_killed_its_reader_is_dead_unread(server, inbox):
+def test_the_entry_that_killed_its_reader_is_dead_unread_25(server, inbox):
     begin_rule(inbox)
     ids = enqueue(inbox, 3)
     inbox.redis.hset(inbox.key("meta"), "admit_try", "0-0 0 3 parsing")

@@ -184,7 +184,7 @@ def test_a_400_for_the_job_s_own_marker_is_the_job_s_own(store, provider, start)
     assert wait_result(store, id)["state"] == "dead" and len(provider.requests) == 1
 
 
-def test_a_result_that_is_too_large_is_done_all_the_same(store, provider, start):
+def test_a_result_that_is_too_large_is_done_all_the_same_32(store, provider, start):
     large = dict(MESSAGE, content=[{"type": "text", "text": "x" * (9 << 20)}])
     provider.default = plain(200, large)
     start()
@@ -226,7 +226,7 @@ def test_limits_seen_in_headers_are_reported(store, provider, start):
     assert store.events("done")[0].split(" ")[-1] == "r=50,i=450000,o=90000"
 
 
-def test_a_job_without_a_payload_is_dead_and_says_so(store, provider, start):
+def test_a_job_without_a_payload_is_dead_and_says_so_17(store, provider, start):
     jobs = family()
     id, = enqueue(store, jobs)
     store.redis.xdel(store.key("jobs"), id)

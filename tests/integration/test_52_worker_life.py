@@ -245,7 +245,7 @@ def test_a_result_that_comes_while_redis_is_away_is_delivered_after(fragile, fra
         stop_all([worker])
 
 
-def test_a_result_outlives_its_worker_on_disk(fragile, fragile_store, provider):
+def test_a_result_outlives_its_worker_on_disk_16(fragile, fragile_store, provider):
     store = fragile_store
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
@@ -291,7 +291,7 @@ def test_a_worker_that_stops_without_redis_leaves_its_results_on_disk(fragile, f
         worker.close()
 
 
-def test_a_redis_that_forgot_everything_gets_a_new_session(fragile, fragile_store, provider):
+def test_a_redis_that_forgot_everything_gets_a_new_session_10_r6(fragile, fragile_store, provider):
     store = fragile_store
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
@@ -338,7 +338,7 @@ def test_a_run_survives_redis_restarts(fragile, fragile_store, provider):
         stop_all([worker])
 
 
-def test_a_worker_that_is_stopped_for_longer_than_its_lease_is_fenced_off(store, provider,
+def test_a_worker_that_is_stopped_for_longer_than_its_lease_is_fenced_off_20(store, provider,
                                                                           start):
     store.reap()  # the first one only notes the time
     (begun, go_on), = held()

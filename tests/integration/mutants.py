@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""mutants.py - take a rule of the store out; the tests of that rule must fail.
+
+    mutants.py [--only WORDS] [--list] [--jobs N]
+
+Each mutant of mutants.txt is applied to the text of the function library, in memory, and
+the test that it names is run against the library as it is then: nothing is compiled.  A
+mutant that survives, does not load, or whose text does not stand there exactly once, makes
+the exit status 1.  The same tests are run once without any mutant, and must pass.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FUNCTIONS = os.path.join(ROOT, "scheduler", "functions")
+RUN_SECONDS = 120  # longer is a loop without end
+DOES_NOT_LOAD = re.compile(r"Error (compiling|registering|loading)|Function .* already exists")
+
+sys.path.insert(0, FUNCTIONS)
+sys.path.insert(0, HERE)
+import embed  # noqa: E402
+import store  # noqa: E402
+
+
+class Mutant:
+    def __init__(self, name):
+        self.name = name
+        self.file, self.by = None, None
+        self.old, self.new = [], []
+
+    @property
+    def rules(self):
+        """The numbers of DATAPATH it is about: what its name begins with."""
+        return re.findall(r"^\d+(?: r\d+)?", self.name)
+
+    def library(self):
+        """The library with this mutant, or what is wrong with it."""
+        texts = {}
+        for path in store.library_files():
+            with open(path, encoding="utf-8") as source:
+                texts[os.path.relpath(path, ROOT)] = source.read()
+        old, new = "\n".join(self.old), "\n".join(self.new)
+        times = texts[self.file].count(old)
+        if times != 1:
+            return None, f"its text stands {times} times in {self.file}"
+        texts[self.file] = texts[self.file].replace(old, new)
+        return embed.join_texts(texts.values(), "mutant")[0], None
+
+
+def read_mutants(path):
+    mutants = []
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            line = line.rstrip("\n")
+            if line.startswith("== "):
+                mutants.append(Mutant(line[3:]))
+            elif not line or line.startswith("#"):
+                continue
+            elif line.startswith("by: "):
+                mutants[-1].by = line[4:]
+            elif line.startswith("- "):
+                mutants[-1].old.append(line[2:])
+            elif line.startswith("+ "):
+                mutants[-1].new.append(line[2:])
+            else:
+                mutants[-1].file = line
+    return mutants
+
+
+def run(tests, library=None):
+    """Exit status and words of a run of these tests over that library."""
+    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+    if library:
+        environment["WARMQ_LIBRARY"] = library
+    try:
+        got = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
+            cwd=HERE, env=environment, capture_output=True, text=True, timeout=RUN_SECONDS,
+            check=False)
+    except subprocess.TimeoutExpired:
+        return 1, "the run does not end"
+    return got.returncode, got.stdout + got.stderr
+
+
+def verdict(status, words):
+    if DOES_NOT_LOAD.search(words):
+        return False, "the library does not load"
+    if status == 0:
+        return False, "it survived"
+    if status != 1:
+        return False, f"its test cannot be run: {words.strip().splitlines()[-1]}"
+    said = re.findall(r"^E +(.+)$", words, re.M) or words.strip().splitlines()
+    return True, said[0][:100]
+
+
+def try_mutant(mutant):
+    began = time.monotonic()
+    library, problem = mutant.library()
+    if problem:
+        return mutant, False, problem, 0
+    with tempfile.NamedTemporaryFile("w", suffix=".lua", encoding="utf-8") as file:
+        file.write(library)
+        file.flush()
+        caught, what = verdict(*run([mutant.by], file.name))
+    return mutant, caught, what, time.monotonic() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    mutants = [mutant for mutant in read_mutants(os.path.join(HERE, "mutants.txt"))
+               if options.only in mutant.name]
+    if options.list:
+        print("\n".join(mutant.name for mutant in mutants))
+        return 0
+    status, words = run(sorted({mutant.by for mutant in mutants}))
+    if status != 0:
+        print(words)
+        print("the tests fail without any mutant")
+        return 1
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, caught, what, seconds in pool.map(try_mutant, mutants):
+            failed += not caught
+            print(f"{'caught' if caught else 'NOT CAUGHT'}  {mutant.name}: {what} "
+                  f"({seconds:.0f} s)", flush=True)
+    rules = {rule for mutant in mutants for rule in mutant.rules}
+    print("rules:", ", ".join(sorted(rules, key=lambda rule: [
+        int(number) for number in re.findall(r"\d+", rule)])))
+    print(f"cases: {len(mutants) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
