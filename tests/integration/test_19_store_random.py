@@ -359,7 +359,9 @@ def test_whatever_happens_each_job_is_in_one_place(store, seed):
 def test_the_book_notices_a_lost_job(store):
     play = Play(store, 1, 50)
     play.run()
-    family = next(f for f in play.families if store.list(f, "ready:n"))
+    family = play.families[0]
+    play.ids.update(store.enqueue(family, 2))
+    play.check()
     store.redis.lpop(store.key(f"ready:n:{family.id}"))
     with pytest.raises((AssertionError, redis.ResponseError)):
         play.check()
