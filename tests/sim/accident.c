@@ -15,6 +15,7 @@ enum accident {
 	PARTITION,
 	HOLD_FLIP,
 	PROVIDER_HOUR,
+	OUTAGE,
 };
 
 static uint64_t
@@ -115,6 +116,28 @@ restart_redis(struct world *world)
 	          is_long ? draw_us(world, 70 * SECOND_US)
 	                  : draw_us(world, 3 * SECOND_US),
 	          on_redis_start, world, now_us - MIN(lost_us, now_us));
+}
+
+/* Nobody reaches Redis for a long time; it loses nothing.  Some workers come back later
+ * than the others. */
+static void
+black_out(struct world *world)
+{
+	uint64_t now_us = world->agenda.now_us;
+	uint64_t long_us = world->weather.outage_us;
+	uint32_t late =
+		(uint32_t)prng_below(&world->prng, world->weather.workers_count + 1);
+
+	if (!world->server.up)
+		return;
+	trace_line(&world->trace, "redis is out of reach for %" PRIu64 " s",
+	           long_us / SECOND_US);
+	server_crash(&world->server);
+	wire_reset_all(&world->hub);
+	for (uint32_t i = 0; i < late; i++)
+		worker_host_freeze(&world->workers[i],
+		                   now_us + long_us + draw_us(world, 20 * SECOND_US));
+	agenda_in(&world->agenda, long_us, on_redis_start, world, now_us);
 }
 
 static void
@@ -243,6 +266,9 @@ on_accident(void *context, uint64_t accident)
 	case PROVIDER_HOUR:
 		change_provider(world);
 		break;
+	case OUTAGE:
+		black_out(world);
+		break;
 	}
 }
 
@@ -268,6 +294,9 @@ accident_start(struct world *world)
 			agenda_at(&world->agenda, draw_us(world, weather->safety_us),
 			          on_accident, world, kind);
 	}
+	if (weather->outage_us > 0)
+		agenda_at(&world->agenda, weather->outage_at_us, on_accident, world,
+		          OUTAGE);
 }
 
 void
@@ -279,6 +308,7 @@ accident_stop(struct world *world)
 	world->hub.knobs = world->weather.wire;
 	world->hub.clogged_until_us = 0;
 	site_configure(&world->site, &world->weather.provider);
+	stranger_leave(&world->stranger);
 	on_redis_start(world, world->agenda.now_us);
 	for (uint32_t i = 0; i < world->weather.workers_count; i++) {
 		world->workers[i].frozen_until_us =

@@ -1,31 +1,37 @@
 #!/usr/bin/env python3
-"""mutants.py - break the code on purpose; the simulator must notice each time.
+"""mutants.py - break the code on purpose; something must notice each time.
 
     mutants.py [--seeds N] [--only WORDS] [--list]
 
-Copies the tree, builds warmq-sim once, then applies one mutant of mutants.txt after the
-other, builds, plays N seeds (300) and expects a failure.  A mutant that survives, or whose
-text is no longer there, makes the exit status 1.
+Keeps a copy of the tree in build/mutants and builds there: so each mutant costs one or two
+compilations.  A mutant of mutants.txt is killed by the first seed of the simulator that
+breaks a promise, or by the test that it names.  Seeds that fail without any mutant prove
+nothing: they are left out, by name.  A mutant that survives, does not compile, or whose
+text is no longer there exactly once, makes the exit status 1.
 """
 
 import argparse
+import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FROM = 1  # the first seed
 ROOT = os.path.dirname(os.path.dirname(HERE))
+TREE = os.path.join(ROOT, "build", "mutants", "tree")
+BUILD = os.path.join(ROOT, "build", "mutants", "build")
+SIM = "tests/sim/warmq-sim"
+FIRST = 1  # seed
+RUN_SECONDS = 180  # longer is a loop without end
 
 
 class Mutant:
     def __init__(self, name):
         self.name = name
         self.file = None
+        self.by = "sim"
         self.old = []
         self.new = []
 
@@ -39,6 +45,8 @@ def read_mutants(path):
                 mutants.append(Mutant(line[3:]))
             elif not line or line.startswith("#"):
                 continue
+            elif line.startswith("by: "):
+                mutants[-1].by = line[4:]
             elif line.startswith("- "):
                 mutants[-1].old.append(line[2:])
             elif line.startswith("+ "):
@@ -48,50 +56,97 @@ def read_mutants(path):
     return mutants
 
 
-def copy_tree(target):
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True,
-                            check=True).stdout.decode().split("\0")
-    for name in filter(None, listed):
-        source = os.path.join(ROOT, name)
-        if not os.path.isfile(source):
-            continue
-        os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
-        shutil.copy2(source, os.path.join(target, name))
+# ---- the copy ----------------------------------------------------------------------
+
+
+def content(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def tracked():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others",
+                             "--exclude-standard"], capture_output=True, check=True)
+    names = filter(None, listed.stdout.decode().split("\0"))
+    return {name for name in names if os.path.isfile(os.path.join(ROOT, name))}
+
+
+def copy_tree():
+    """Only what differs is written: the rest need not be built again."""
+    names = tracked()
+    for name in names:
+        source, target = os.path.join(ROOT, name), os.path.join(TREE, name)
+        data = content(source)
+        if content(target) != data:
+            write(target, data)
+        os.chmod(target, os.stat(source).st_mode)
+    for folder, _, files in os.walk(TREE):
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, TREE) not in names:
+                os.unlink(path)
+
+
+def configure():
+    if not os.path.exists(os.path.join(BUILD, "build.ninja")):
+        made = subprocess.run(["meson", "setup", BUILD, TREE, "-Dtests=enabled",
+                               "-Doptimization=1", "-Ddebug=false"],
+                              capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            sys.exit(made.stdout + made.stderr)
 
 
 def build(target):
-    return subprocess.run(["ninja", "-C", os.path.join(target, "build"),
-                           "tests/sim/warmq-sim"], capture_output=True, text=True,
+    """Answers what the compiler says if it fails."""
+    made = subprocess.run(["ninja", "-C", BUILD, target], capture_output=True, text=True,
                           check=False)
+    return made.stdout if made.returncode != 0 else None
 
 
-def play(target, seeds, known):
-    """Answers None if every promise was kept, else what was broken.  Seeds that fail
-    without any mutant prove nothing: they are in `known`, and left out."""
-    program = os.path.join(target, "build", "tests", "sim", "warmq-sim")
-    first, end = FROM, FROM + seeds
-    while first < end:
-        skip = min((seed for seed in known if seed >= first), default=end)
-        if skip == first:
-            first += 1
-            continue
+# ---- the simulator -----------------------------------------------------------------
+
+
+def stretches(seeds, known):
+    """Runs of seeds without the known ones: first, how many."""
+    first = None
+    for seed in range(FIRST, FIRST + seeds + 1):
+        wanted = seed < FIRST + seeds and seed not in known
+        if wanted and first is None:
+            first = seed
+        if not wanted and first is not None:
+            yield first, seed - first
+            first = None
+
+
+def play(seeds, known):
+    """Answers None if every promise was kept, else what was broken."""
+    for first, count in stretches(seeds, known):
         try:
-            run = subprocess.run([program, "--quiet", "--from", str(first), "--seeds",
-                                  str(min(skip, end) - first)],
-                                 capture_output=True, text=True, timeout=900, check=False)
+            run = subprocess.run([os.path.join(BUILD, SIM), "--quiet", "--from", str(first),
+                                  "--seeds", str(count)], capture_output=True, text=True,
+                                 timeout=RUN_SECONDS, check=False)
         except subprocess.TimeoutExpired:
-            return "the run does not end"
+            return f"seeds {first} to {first + count - 1} do not end"
         if run.returncode != 0:
-            return (run.stderr.strip() or "it failed without a word").splitlines()[0]
-        first = min(skip, end)
+            said = run.stderr.strip() or f"seed {first} or later: it fails without a word"
+            return said.splitlines()[0]
     return None
 
 
-def known_failures(target, seeds):
+def known_failures(seeds):
     """The seeds that fail on the tree as it is."""
     known = set()
     while True:
-        what = play(target, seeds, known)
+        what = play(seeds, known)
         if what is None:
             return known
         found = re.search(r"seed (\d+)", what)
@@ -101,30 +156,73 @@ def known_failures(target, seeds):
         print(f"open without any mutant, left out: {what}", flush=True)
 
 
-def try_mutant(target, mutant, seeds, known):
-    path = os.path.join(target, mutant.file)
-    old, new = "\n".join(mutant.old), "\n".join(mutant.new)
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    if text.count(old) != 1:
-        return False, f"its text stands {text.count(old)} times in {mutant.file}"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace(old, new))
+# ---- other tests -------------------------------------------------------------------
+
+
+def test_command(name):
+    """The program of a meson test, and its arguments."""
+    listed = subprocess.run(["meson", "introspect", "--tests", BUILD], capture_output=True,
+                            check=True).stdout
+    for test in json.loads(listed):
+        if test["name"] == name:
+            return test["cmd"], dict(os.environ, **test["env"])
+    sys.exit(f"there is no test {name}")
+
+
+def run_test(name):
+    """As play(), for one test of meson."""
+    command, environment = test_command(name)
+    target = os.path.relpath(command[0], BUILD)
+    if not target.startswith(".."):
+        said = build(target)
+        if said:
+            return f"{name} does not compile"
     try:
-        made = build(target)
-        if made.returncode != 0:
-            return False, "it does not compile"
-        broken = play(target, seeds, known)
-        return broken is not None, broken or "it survived"
+        run = subprocess.run(command, cwd=TREE, env=environment, capture_output=True,
+                             text=True, timeout=RUN_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"{name} does not end"
+    if run.returncode == 0:
+        return None
+    lines = [line for line in (run.stdout + run.stderr).splitlines()
+             if re.search(r":[FE]:|not ok|broken invariant|Assert", line)]
+    return f"test {name}: {re.sub('^.*/', '', lines[0]) if lines else 'it fails'}"
+
+
+# ---- mutants -----------------------------------------------------------------------
+
+
+def look(mutant, seeds, known):
+    """Answers how the mutant was killed, or None."""
+    if mutant.by != "sim":
+        return run_test(mutant.by)
+    said = build(SIM)
+    if said:
+        errors = [line for line in said.splitlines() if "error" in line]
+        sys.exit(f"{mutant.name}: does not compile: {errors[0] if errors else said[-300:]}")
+    return play(seeds, known)
+
+
+def try_mutant(mutant, seeds, known):
+    """Answers whether it was killed, and how."""
+    path = os.path.join(TREE, mutant.file)
+    text = content(path)
+    old, new = "\n".join(mutant.old).encode(), "\n".join(mutant.new).encode()
+    if text is None or text.count(old) != 1:
+        return False, f"its text stands {text.count(old) if text else 0} times in {mutant.file}"
+    write(path, text.replace(old, new))
+    try:
+        how = look(mutant, seeds, known)
     finally:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write(path, text)
+    return how is not None, how or ("all promises kept" if mutant.by == "sim" else
+                                    f"{mutant.by} passes")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=300)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--seeds", type=int, default=120)
+    parser.add_argument("--only", default="", help="mutants with these words in their name")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     mutants = [mutant for mutant in read_mutants(os.path.join(HERE, "mutants.txt"))
@@ -132,24 +230,24 @@ def main():
     if options.list:
         print("\n".join(mutant.name for mutant in mutants))
         return 0
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="warmq-mutants-") as target:
-        copy_tree(target)
-        subprocess.run(["meson", "setup", os.path.join(target, "build"), target],
-                       capture_output=True, check=True)
-        made = build(target)
-        if made.returncode != 0:
-            print(made.stdout)
-            return 1
-        known = known_failures(target, options.seeds)
-        for mutant in mutants:
-            began = time.monotonic()
-            caught, what = try_mutant(target, mutant, options.seeds, known)
-            failed += not caught
-            print(f"{'caught' if caught else 'NOT CAUGHT'}  {mutant.name}: {what} "
-                  f"({time.monotonic() - began:.0f} s)", flush=True)
-    print(f"cases: {len(mutants) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    copy_tree()
+    configure()
+    said = build(SIM)
+    if said:
+        sys.exit(said)
+    known = known_failures(options.seeds)
+    survived = []
+    for number, mutant in enumerate(mutants, 1):
+        began = time.monotonic()
+        killed, how = try_mutant(mutant, options.seeds, known)
+        if not killed:
+            survived.append(mutant.name)
+        print(f"{number:2}/{len(mutants)} {'killed  ' if killed else 'SURVIVED'}  {mutant.name}\n"
+              f"      {how} ({time.monotonic() - began:.0f} s)", flush=True)
+    for name in survived:
+        print(f"survived: {name}")
+    print(f"{len(mutants) - len(survived)} killed, {len(survived)} survived")
+    return 1 if survived or not mutants else 0
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ hear_zadd(struct oracle *oracle, const struct span *argv, size_t argc)
 		if (span_equals(argv[1], SPAN("warmq:dead")))
 			oracle_job_dead(oracle, argv[i + 1]);
 		else if (span_equals(argv[1], SPAN("warmq:dying")))
-			oracle_session_dying(oracle, argv[i + 1]);
+			oracle_session_reaped(oracle, argv[i + 1]);
 	}
 }
 
@@ -282,7 +282,7 @@ oracle_clock_stepped(struct oracle *oracle)
 void
 oracle_roll_back(struct oracle *oracle, uint64_t kept_us)
 {
-	bool lost_something = kept_us < oracle->agenda->now_us;
+	bool lost_something = kept_us < oracle->server->died_us;
 
 	oracle->rolled_back = oracle->rolled_back || lost_something;
 	for (uint32_t i = 0; i < oracle->jobs_count; i++) {

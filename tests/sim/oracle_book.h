@@ -98,7 +98,8 @@ void oracle_budget_judge(struct oracle *oracle, const struct oracle_lease *lease
 void oracle_budget_park(struct oracle *oracle, const struct reply *reply);
 
 void oracle_session_before(struct oracle *oracle);
-void oracle_session_dying(struct oracle *oracle, struct span nonce);
+/* A session goes to its end: on its way out, or forgotten. */
+void oracle_session_reaped(struct oracle *oracle, struct span nonce);
 void oracle_session_after(struct oracle *oracle, const struct reply *reply);
 
 void oracle_restore_all(struct oracle *oracle);

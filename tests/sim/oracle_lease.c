@@ -122,10 +122,7 @@ oracle_lease_gone(struct oracle *oracle, struct span nonce, struct span slot)
 void
 oracle_lease_table_gone(struct oracle *oracle, struct span nonce)
 {
-	uint32_t session = oracle_book_session(oracle, nonce);
-
-	if (session != ORACLE_NONE)
-		oracle->sessions[session].gone = true;
+	oracle_session_reaped(oracle, nonce);
 	for (uint32_t i = 0; i < oracle->leases_count; i++) {
 		if (oracle->leases[i].used &&
 		    span_equals(span_from(oracle->leases[i].nonce), nonce))

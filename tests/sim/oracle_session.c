@@ -66,17 +66,19 @@ note_tick(struct oracle *oracle)
 }
 
 void
-oracle_session_dying(struct oracle *oracle, struct span nonce)
+oracle_session_reaped(struct oracle *oracle, struct span nonce)
 {
 	uint32_t index = oracle_book_session(oracle, nonce);
 	uint64_t lease_ms =
 		oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_FIRST + 1));
 	struct oracle_session *session;
 
-	if (index == ORACLE_NONE)
+	if (index == ORACLE_NONE || oracle->sessions[index].gone)
 		return;
 	session = &oracle->sessions[index];
 	session->gone = true;
+	if (!oracle_book_runs(oracle, "reap"))
+		return;
 	if (oracle_book_now_ms(oracle) < session->renewed_ms + lease_ms &&
 	    !oracle->clock_stepped)
 		oracle_fail(oracle, "reap",

@@ -147,6 +147,7 @@ server_crash(struct server *server)
 {
 	VERIFY(server->up);
 	server->up = false;
+	server->died_us = server->agenda->now_us;
 }
 
 void

@@ -39,6 +39,7 @@ struct server {
 	int64_t offset_us; /* of its clock */
 	bool up;
 	uint64_t lives; /* starts so far */
+	uint64_t died_us;
 	struct server_record *records;
 	size_t records_count, records_room;
 	uint64_t calls;

@@ -1,6 +1,7 @@
 #include "tests/sim/weather.h"
 
 #define SECOND_US UINT64_C(1000000)
+#define RARITIES  UINT64_C(1301) /* see draw_rarities() */
 
 static const struct wire_knobs CALM_WIRE = {
 	.delay_us_min = 100,
@@ -193,6 +194,37 @@ draw_limits(struct weather *weather, struct prng *prng)
 	}
 }
 
+/* In the midst of work: for so long that leases end, or even the entries of caches. */
+static void
+draw_outage(struct weather *weather, struct prng *prng)
+{
+	bool is_long = prng_chance(prng, 600);
+
+	weather->outage_at_us = prng_between(prng, 2, 30) * SECOND_US;
+	weather->outage_us = prng_between(prng, 12, 50) * SECOND_US;
+	if (is_long)
+		weather->outage_us = prng_between(prng, 280, 320) * SECOND_US;
+	weather->slots = (uint32_t)prng_between(prng, 1, 3);
+	weather->burst_permille = MAX(weather->burst_permille, 700);
+	weather->safety_us =
+		MAX(weather->safety_us,
+	            weather->outage_at_us + weather->outage_us + 60 * SECOND_US);
+}
+
+/* Rare ways of the world, each in a share of the seeds.  They are drawn apart, and the
+ * number is one under which the seeds that failed before (seeds.txt) draw none of them:
+ * so those keep their weather. */
+static void
+draw_rarities(struct weather *weather)
+{
+	struct prng prng;
+
+	prng_init(&prng, weather->seed + RARITIES * UINT64_C(0x9e3779b97f4a7c15));
+	weather->stranger = prng_chance(&prng, 120);
+	if (prng_chance(&prng, 120))
+		draw_outage(weather, &prng);
+}
+
 void
 weather_init(struct weather *weather, uint64_t seed)
 {
@@ -217,6 +249,7 @@ weather_init(struct weather *weather, uint64_t seed)
 	if (prng_chance(&parts[4], 600))
 		weather_draw_provider(weather, &parts[6]);
 	weather->provider_changes = prng_chance(&parts[4], 200);
+	draw_rarities(weather);
 }
 
 void

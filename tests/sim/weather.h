@@ -63,6 +63,8 @@ struct weather {
 	uint64_t redis_lost_us_max; /* of its tail */
 	uint64_t freeze_us_max;
 	uint64_t clock_step_us_max;
+	uint64_t outage_at_us, outage_us; /* Redis is away and loses nothing; 0: never */
+	bool stranger;                    /* a worker that somebody else wrote */
 
 	/* providers */
 	struct engine_config provider; /* memory sizes, knobs; seed filled in */

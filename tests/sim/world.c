@@ -155,6 +155,7 @@ world_create(const struct weather *weather, FILE *out)
 		scheduler_host_init(&world->schedulers[i], i, &world->hub,
 		                    &world->weather, &world->config, prng_next(&seeds));
 	world->prng = prng_fork(&seeds);
+	stranger_init(&world->stranger, &world->hub, prng_next(&seeds));
 	return world;
 }
 
@@ -240,6 +241,8 @@ world_start(struct world *world)
 	for (uint32_t i = 0; i < world->weather.workers_count; i++)
 		worker_host_start(&world->workers[i]);
 	producer_start(&world->producer);
+	if (world->weather.stranger)
+		stranger_start(&world->stranger);
 	accident_start(world);
 	agenda_in(&world->agenda, CENSUS_US, on_census, world, 0);
 }

@@ -16,6 +16,7 @@
 #include "tests/sim/scheduler_host.h"
 #include "tests/sim/server.h"
 #include "tests/sim/site.h"
+#include "tests/sim/stranger.h"
 #include "tests/sim/trace.h"
 #include "tests/sim/weather.h"
 #include "tests/sim/wire.h"
@@ -37,6 +38,7 @@ struct world {
 	struct producer producer;
 	struct worker_host workers[WORLD_WORKERS_MAX];
 	struct scheduler_host schedulers[WORLD_SCHEDULERS_MAX];
+	struct stranger stranger;
 	struct prng prng; /* of accidents */
 	bool calm;        /* the faults are over */
 
