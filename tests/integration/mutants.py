@@ -66,9 +66,9 @@ def read_mutants(path):
                 continue
             elif line.startswith("by: "):
                 mutants[-1].by = line[4:]
-            elif line.startswith("- "):
+            elif line[:2].strip() == "-":
                 mutants[-1].old.append(line[2:])
-            elif line.startswith("+ "):
+            elif line[:2].strip() == "+":
                 mutants[-1].new.append(line[2:])
             else:
                 mutants[-1].file = line
