@@ -17,6 +17,9 @@
  * happen in the provider's model, node by node, and from then on is silent about that
  * node's cache (I1, I2), never about anything else.
  *
+ * At work (I4) is a family with a lease that its turn has given it: jobs of the now list
+ * have no turn.
+ *
  * After a lost tail of Redis the books are read again from what is left. */
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H
@@ -87,7 +90,8 @@ struct oracle_family {
 	uint32_t ancestors_count;
 	uint32_t flags;
 	uint32_t leases;     /* own count */
-	uint32_t leases_was; /* before this call */
+	uint32_t turns;      /* of them, those that come in order: not of the now list */
+	uint32_t turns_was;  /* before this call */
 	uint32_t bits;       /* of its lists that are not empty */
 	bool touched;        /* in this call */
 	bool is_new;         /* was drained, or never started, before its work came */

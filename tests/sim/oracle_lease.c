@@ -92,6 +92,7 @@ let_go(struct oracle *oracle, uint32_t index)
 	oracle->budgets[lease->budget].in_flight--;
 	if (lease->family != ORACLE_NONE) {
 		oracle->families[lease->family].leases--;
+		oracle->families[lease->family].turns -= lease->role != PROTOCOL_NOW;
 		oracle->families[lease->family].touched = true;
 	}
 	give_back(oracle, lease);
@@ -191,6 +192,7 @@ count_in(struct oracle *oracle, const struct oracle_lease *lease)
 	oracle->budgets[lease->budget].in_flight++;
 	if (lease->family != ORACLE_NONE) {
 		oracle->families[lease->family].leases++;
+		oracle->families[lease->family].turns += lease->role != PROTOCOL_NOW;
 		oracle->families[lease->family].touched = true;
 	}
 }

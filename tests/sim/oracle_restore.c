@@ -12,6 +12,7 @@ forget(struct oracle *oracle)
 	}
 	for (uint32_t i = 0; i < oracle->families_count; i++)
 		oracle->families[i].leases = 0;
+		oracle->families[i].turns = 0;
 	for (uint32_t i = 0; i < oracle->budgets_count; i++)
 		oracle->budgets[i].in_flight = 0;
 	for (uint32_t i = 0; i < oracle->sessions_count; i++)

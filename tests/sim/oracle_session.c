@@ -40,7 +40,7 @@ oracle_session_before(struct oracle *oracle)
 	oracle->hold_off =
 		reply_is(server_peek(oracle->server, argv, ARRAY_SIZE(argv)), "off");
 	for (uint32_t i = 0; i < oracle->families_count; i++)
-		oracle->families[i].leases_was = oracle->families[i].leases;
+		oracle->families[i].turns_was = oracle->families[i].turns;
 }
 
 /* Rule 22 of the data path: after a gap nobody is reaped for one lease. */

@@ -148,7 +148,7 @@ judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 	for (uint32_t i = 0; i < oracle->families_count; i++) {
 		const struct oracle_family *other = &oracle->families[i];
 
-		if (other == family || other->leases_was == 0 ||
+		if (other == family || other->turns_was == 0 ||
 		    other->pool != family->pool)
 			continue;
 		if (best_ready(oracle, other) > band_of(lease) ||
@@ -187,7 +187,7 @@ judge_rank(struct oracle *oracle, const struct oracle_lane *lane)
 		const struct oracle_lane *ahead = &oracle->lanes[other->lane];
 
 		if (!family->is_new || other == family || other->pool != family->pool ||
-		    other->leases == 0 || other->bits == 0 || !gate_lets_pass(ahead) ||
+		    other->turns == 0 || other->bits == 0 || !gate_lets_pass(ahead) ||
 		    ahead->now.rank != ahead->before.rank ||
 		    ahead->now.rank >= RANK_LAST ||
 		    ahead->now.rank / RANK_CLASS != rank / RANK_CLASS)
