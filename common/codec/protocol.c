@@ -409,6 +409,7 @@ protocol_reason_text(uint32_t reason)
 		"leader refused",
 		"off",
 		"usage unknown",
+		"not held here",
 	};
 
 	return reason < ARRAY_SIZE(texts) ? texts[reason] : "unknown";

@@ -25,7 +25,10 @@ view_lane(const struct core *core, const struct family *family, uint32_t place)
 
 	VERIFY(place < family->lanes_count);
 	VERIFY(family->lanes[place] < core->config.lanes_max);
-	if (!core->hold || !core->models[lane->model].traits.hold) {
+	if (!core->models[lane->model].traits.hold) {
+		view.gate = LANE_BYPASS;
+		view.reason = LANE_REASON_UNHELD;
+	} else if (!core->hold) {
 		view.gate = LANE_BYPASS;
 		view.reason = LANE_REASON_OFF;
 	}

@@ -23,6 +23,13 @@ family_of(struct core *core, const struct lane *lane)
 	return lane->family == FAMILY_NONE ? NULL : &core->families[lane->family];
 }
 
+/* True iff it holds somebody, now or past its `until`. */
+static bool
+gates_by_evidence(enum lane_gate gate)
+{
+	return gate != LANE_BYPASS && gate != LANE_LEAKY;
+}
+
 /* The record as it should be now. */
 static struct lane_record
 wanted(const struct core *core, const struct lane *lane)
@@ -39,7 +46,10 @@ wanted(const struct core *core, const struct lane *lane)
 
 	VERIFY(lane->model < core->models_count);
 	VERIFY(lane->gate < LANE_GATE_COUNT);
-	if (!core->hold || !core->models[lane->model].traits.hold) {
+	if (!core->models[lane->model].traits.hold) {
+		record.gate = LANE_BYPASS;
+		record.reason = LANE_REASON_UNHELD;
+	} else if (!core->hold && gates_by_evidence(lane->gate)) {
 		record.gate = LANE_BYPASS;
 		record.reason = LANE_REASON_OFF;
 	}
@@ -449,7 +459,7 @@ grant_unheld(struct core *core, const struct event_admitted *admitted, uint64_t 
 		.chain_count = chain->count,
 		.g = g,
 		.gate = LANE_BYPASS,
-		.reason = LANE_REASON_OFF,
+		.reason = LANE_REASON_UNHELD,
 		.window = LANE_WINDOW,
 		.rank = POOL_RANK_FIRST,
 		.until_ms = LANE_FOREVER,

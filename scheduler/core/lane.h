@@ -45,8 +45,9 @@ enum lane_reason {
 	LANE_REASON_OPAQUE = 4,        /* the body could not be split */
 	LANE_REASON_NEVER_READ = 5,    /* leaky */
 	LANE_REASON_REFUSED = 6,       /* three different leaders were refused */
-	LANE_REASON_OFF = 7,           /* holding is switched off, or there is no room */
+	LANE_REASON_OFF = 7, /* holding is switched off: void once it is on again */
 	LANE_REASON_UNKNOWN_USAGE = 8, /* no proof is possible */
+	LANE_REASON_UNHELD = 9,        /* its upstream is not held, or there is no room */
 	LANE_REASON_COUNT,
 };
 

@@ -27,6 +27,7 @@ lane_reason_text(enum lane_reason reason)
 		[LANE_REASON_REFUSED] = "leader refused",
 		[LANE_REASON_OFF] = "off",
 		[LANE_REASON_UNKNOWN_USAGE] = "usage unknown",
+		[LANE_REASON_UNHELD] = "not held here",
 	};
 
 	VERIFY(reason < LANE_REASON_COUNT);

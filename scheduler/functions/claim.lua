@@ -30,13 +30,18 @@ end
 
 -- ---- may this lane start -----------------------------------------------------------
 
--- True if the cache has no objection.  Past its `until` a lane is closed here, by
--- whoever sees it first.
+-- True if it starts everything only because holding was off, and it is on again.
+local function was_off(lane)
+	return byte(lane.rec, 3) == 55 and not holding_is_off()
+end
+
+-- True if the cache has no objection.  Past its `until` a lane is closed here, by whoever
+-- sees it first; so is one that the scheduler has not granted anew since holding was off.
 local function lane_is_open(lane)
 	if byte(lane.rec, 2) < 51 then
 		return false
 	end
-	if now < sub(lane.rec, 36, 49) + 0 then
+	if now < sub(lane.rec, 36, 49) + 0 and not was_off(lane) then
 		return true
 	end
 	lane.rec = '100' .. sub(lane.rec, 4)
@@ -49,7 +54,7 @@ local function may_start(lane, family)
 		return false
 	end
 	local ancestors = family.tail.ancestors
-	if now >= sub(lane.rec, 36, 49) + 0 and not holding_is_off() then
+	if was_off(lane) or (now >= sub(lane.rec, 36, 49) + 0 and not holding_is_off()) then
 		return lane_is_open(lane)
 	end
 	for i = 1, #ancestors do

@@ -44,9 +44,11 @@ local function best_open(session)
 	return best, best_score
 end
 
--- True if the lane may start plain jobs until something is written or a time comes.
+-- True if the lane may start plain jobs until something is written or a time comes.  One
+-- that is open because holding was off (55) may be shut by a switch.
 local function is_calm(rec, session)
 	return rec and byte(rec, 1) == 49 and byte(rec, 97) == 124 and byte(rec, 2) >= 51 and
+		byte(rec, 3) ~= 55 and
 		sub(rec, 14, 16) == '000' and byte(rec, 68) ~= 49 and
 		lane_tail(rec).pool == session.pool
 end

@@ -467,6 +467,59 @@ def test_hold_off_starts_everything_within_the_pace(store):
     assert store.events("hold") == ["hold off somebody"]
 
 
+def test_hold_on_shuts_at_once_what_was_open_because_it_was_off(store):
+    family, ids = opened(store, 1, 4)
+    store.ok("hold", "off")
+    store.open(family, gate=BYPASS, reason=7)
+    worker = Worker(store)
+    assert worker.claim(0).ids == ids[:1]
+    store.ok("hold", "on")
+    assert worker.claim(1).jobs == []
+    lane = store.lane(family.lane)
+    assert (lane.gate, lane.reason) == (CLOSED, 0)
+    assert store.open_set() == {} and family.lane in store.held_set()
+    store.open(family)
+    assert worker.claim(1).ids == ids[1:2]
+
+
+def test_hold_on_shuts_an_ancestor_that_was_open_because_it_was_off(store):
+    above = Family(1)
+    family = Family(2, ancestors=[above.lane])
+    store.enqueue(above, 1)
+    ids = store.enqueue(family, 2)
+    store.open(above, gate=BYPASS, reason=7)
+    store.open(family)
+    store.ok("hold", "off")
+    worker = Worker(store, slots=1)
+    assert len(worker.claim(0).jobs) == 1
+    store.ok("hold", "on")
+    assert worker.claim(1, 2).jobs == []
+    assert store.lane(above.lane).gate == CLOSED
+    assert len(ids) == 2
+
+
+def test_hold_on_leaves_open_what_is_not_held_for_other_reasons(store):
+    for number, reason in enumerate([1, 2, 3, 4, 6, 8, 9], 1):
+        family = Family(number)
+        ids = store.enqueue(family, 1)
+        store.open(family, gate=BYPASS, reason=reason)
+        store.ok("hold", "off")
+        store.ok("hold", "on")
+        assert Worker(store).claim().ids == ids
+
+
+def test_a_settle_after_hold_on_starts_nothing_by_what_was_off(store):
+    family, ids = opened(store, 1, 4)
+    store.ok("hold", "off")
+    store.open(family, gate=BYPASS, reason=7)
+    worker = Worker(store, slots=1)
+    claim = worker.claim(0)
+    claim = worker.settle(claim.jobs, claim=[0])
+    assert claim.ids == ids[1:2]
+    store.ok("hold", "on")
+    assert worker.settle(claim.jobs, claim=[0]).ids == []
+
+
 def test_a_paused_family_starts_nothing(store):
     family, ids = opened(store, 1, 2)
     assert store.ok("pause", family.id, "on") == ["done"]

@@ -10,9 +10,10 @@ forget(struct oracle *oracle)
 		oracle->lanes[i].in_use = 0;
 		oracle->lanes[i].exists = false;
 	}
-	for (uint32_t i = 0; i < oracle->families_count; i++)
+	for (uint32_t i = 0; i < oracle->families_count; i++) {
 		oracle->families[i].leases = 0;
 		oracle->families[i].turns = 0;
+	}
 	for (uint32_t i = 0; i < oracle->budgets_count; i++)
 		oracle->budgets[i].in_flight = 0;
 	for (uint32_t i = 0; i < oracle->sessions_count; i++)

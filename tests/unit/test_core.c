@@ -198,7 +198,7 @@ START_TEST(core_families_of_an_unknown_pool_run_unheld)
 	core_step(rig->core, rig->now_ms, &event, &list);
 	ck_assert_int_eq(list.commands[0].kind, COMMAND_GRANT);
 	ck_assert_int_eq(list.commands[0].grant.gate, LANE_BYPASS);
-	ck_assert_int_eq(list.commands[0].grant.reason, LANE_REASON_OFF);
+	ck_assert_int_eq(list.commands[0].grant.reason, LANE_REASON_UNHELD);
 	ck_assert_int_eq(list.commands[1].kind, COMMAND_NOTE);
 	ck_assert_int_eq(list.commands[1].note.kind, COMMAND_NOTE_FULL);
 	core_rig_free(rig);
@@ -226,6 +226,24 @@ START_TEST(core_hold_off_starts_everything_and_on_holds_again)
 }
 END_TEST
 
+START_TEST(core_hold_off_says_nothing_of_lanes_that_hold_nobody)
+{
+	struct core_rig *rig = fresh(20);
+	uint32_t grants;
+
+	(void)core_rig_admit(rig, "U?", 5);
+	ck_assert(core_rig_drain(rig, LONG));
+	ck_assert_int_eq(core_rig_node(rig, "U")->reason, LANE_REASON_UNSHARED);
+	core_rig_run(rig, LONG);
+	grants = rig->grants;
+	core_rig_hold(rig, false);
+	core_rig_run(rig, 1);
+	ck_assert_int_eq(core_rig_node(rig, "U")->reason, LANE_REASON_UNSHARED);
+	ck_assert_uint_eq(rig->grants, grants);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(core_a_model_may_be_told_never_to_hold)
 {
 	struct core_rig *rig = fresh(20);
@@ -237,6 +255,8 @@ START_TEST(core_a_model_may_be_told_never_to_hold)
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 1);
 	ck_assert_uint_eq(rig->starts_count, 20);
+	ck_assert_int_eq(core_rig_node(rig, "S")->reason, LANE_REASON_UNHELD);
+	ck_assert_int_eq(view_of(rig, "S").lanes[0].reason, LANE_REASON_UNHELD);
 	rig->model.hold = true;
 	event.model = rig->model;
 	core_rig_feed(rig, &event);
@@ -442,6 +462,7 @@ SUITE_MAIN_WITH_DEATHS(
                    core_events_about_the_unknown_are_ignored,
                    core_families_of_an_unknown_pool_run_unheld,
                    core_hold_off_starts_everything_and_on_holds_again,
+                   core_hold_off_says_nothing_of_lanes_that_hold_nobody,
                    core_a_model_may_be_told_never_to_hold,
                    core_explains_what_a_family_waits_for,
                    core_explains_drain_order_and_pauses, core_names_the_limit_that_binds,

@@ -383,7 +383,7 @@ START_TEST(grant_for_a_family_without_room_lets_it_run_unheld)
 	rig->core->unheld[0].due = true;
 	core_rig_run(rig, 10);
 	ck_assert_int_eq(core_rig_node(rig, "B")->gate, LANE_BYPASS);
-	ck_assert_int_eq(core_rig_node(rig, "B")->reason, LANE_REASON_OFF);
+	ck_assert_int_eq(core_rig_node(rig, "B")->reason, LANE_REASON_UNHELD);
 	ck_assert(core_rig_drain(rig, LONG));
 	core_rig_free(rig);
 }
