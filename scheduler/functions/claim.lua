@@ -255,14 +255,23 @@ end
 
 -- ---- lanes whose hold_max has passed -----------------------------------------------
 
--- Since when this pool has had free slots; the hold clocks run only while it has.
-local function idle_since()
+-- Since when this pool has had free slots; the hold clocks run only while it has.  Nil if
+-- it had none.
+local function idle_read()
 	local text = call('HGET', key.idle, plan.session.pool)
 	local since, last = match(text or '', '^(%d+) (%d+)$')
-	if not since or now - last > IDLE_GAP then
-		since = now
-	end
-	return since + 0
+	return since and now - last <= IDLE_GAP and since + 0 or nil
+end
+
+local function idle_text(since, last)
+	return format('%d', since) .. ' ' .. format('%d', last)
+end
+
+-- A writer that takes the last free slot is the gate's doing: the clocks run on until it
+-- must be done.  Else writers that never come to an end would stop them for ever.
+local function idle_while_writing()
+	local since = plan.writing_ms > 0 and idle_read()
+	return since and idle_text(since, now + plan.writing_ms) or nil
 end
 
 -- Starts one job of a due lane (all, if holding is off).  Answers when to look again.  A
@@ -354,7 +363,7 @@ end
 function claim_plan(session, name, settled, settled_n)
 	plan.session, plan.name, plan.suspect, hold_off = session, name, nil, nil
 	plan.runs, plan.runs_n, plan.puts, plan.puts_n, plan.at = {}, 0, {}, 0, 0
-	plan.run_lane = nil
+	plan.run_lane, plan.writing_ms = nil, 0
 	if plan.n == 0 then
 		return POLL
 	end
@@ -364,11 +373,11 @@ function claim_plan(session, name, settled, settled_n)
 	end
 	local more = plan.at < plan.n and walk()
 	if plan.at == plan.n then
-		return 0
+		return 0, idle_while_writing()
 	end
-	local since = idle_since()
+	local since = idle_read() or now
 	local soon = serve_held(since)
-	local idle = format('%d', since) .. ' ' .. format('%d', now)
+	local idle = idle_text(since, now)
 	if plan.at < plan.n then
 		say('short ' .. session.pool .. ' ' .. plan.n - plan.at)
 	end

@@ -13,6 +13,7 @@
 --   session name     the parsed session and its table
 --   suspect          nil: not looked yet; false: none; or "slot:q" of the one it holds
 --   freed            slots that this call has settled
+--   writing_ms       how long the slowest writer that it starts may take; 0: none
 local plan = { names = {}, qs = {}, n = 0 }
 local start = {} -- what claim.lua uses of this file
 local gate_is_open
@@ -50,6 +51,7 @@ function start.run_open(lane, family, role, begin)
 	local writes = role == 'l' or role == 't'
 	local leader_ms = writes and floor((family and family_hold_max(family) or HOLD) * 6 / 10) or 0
 	local marks = family and byte(family.rec, 41) - 48 or 0
+	plan.writing_ms = max(plan.writing_ms, leader_ms)
 	if begin and budget_asks(lane) then
 		budgets[lane.tail.budget].ask = false
 	end

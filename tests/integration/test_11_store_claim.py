@@ -418,6 +418,41 @@ def test_the_hold_clock_stands_still_without_free_slots(store):
     assert store.held_set()[family.lane] > store.now()
 
 
+def idle(store):
+    since, last = store.redis.hget(store.key("idle"), "main").split()
+    return int(since), int(last)
+
+
+def test_the_hold_clock_goes_on_while_a_writer_has_the_last_slot_i8(store):
+    family = Family(1, hold_max=10000)
+    store.enqueue(family, 3)
+    worker = Worker(store, slots=1)
+    assert worker.claim(0).jobs == []
+    since, _ = idle(store)
+    store.grant(family.lane, g=0, g_new=1, gate=WRITING, credits=1, role=1, window=1000)
+    before = store.now()
+    assert [job.role for job in worker.claim(0).jobs] == ["l"]
+    assert idle(store)[0] == since
+    assert before + 6000 <= idle(store)[1] <= store.now() + 6000
+
+
+def test_the_hold_clock_does_not_begin_with_a_writer(store):
+    family, _ = opened(store, 1, 1)
+    store.grant(family.lane, g=1, g_new=2, gate=WRITING, credits=1, role=1, window=1000)
+    worker = Worker(store, slots=1)
+    assert [job.role for job in worker.claim(0).jobs] == ["l"]
+    assert store.redis.hget(store.key("idle"), "main") is None
+
+
+def test_plain_jobs_in_the_last_slots_stop_the_hold_clock(store):
+    opened(store, 1, 2)
+    worker = Worker(store, slots=1)
+    store.redis.hset(store.key("idle"), "main", f"{store.now() - 500} {store.now() - 500}")
+    was = idle(store)
+    assert len(worker.claim(0).jobs) == 1
+    assert idle(store) == was
+
+
 def test_the_hold_clock_stands_still_while_the_budget_is_blocked(store):
     family = Family(1, hold_max=30)
     store.enqueue(family)

@@ -141,6 +141,13 @@ note_session(struct oracle *oracle, const struct reply *reply)
 	session->renewed_ms = oracle_book_now_ms(oracle);
 }
 
+/* A clock that went back finds accounts parked whose time had come. */
+static bool
+is_of_clock(const struct oracle *oracle, struct span what)
+{
+	return oracle->clock_stepped && span_equals(what, SPAN("look"));
+}
+
 /* Nothing is ever put right that was not wrong before. */
 static void
 judge_audit(struct oracle *oracle, const struct reply *reply)
@@ -152,6 +159,8 @@ judge_audit(struct oracle *oracle, const struct reply *reply)
 		struct span is = reply_text(reply_at(correction, 3));
 
 		oracle->corrections++;
+		if (is_of_clock(oracle, what))
+			continue;
 		oracle_fail(oracle, "I12", "an audit corrects %.*s of %.*s to %.*s",
 		            (int)what.len, what.data, (int)key.len, key.data, (int)is.len,
 		            is.data);
