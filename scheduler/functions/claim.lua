@@ -88,6 +88,10 @@ local function start_ticket(lane, family, budget)
 	set_add(key.tickets, deadline, lane.id)
 end
 
+local function still_waits(family, class)
+	return family.bits % 64 > 0 and VIEW[family.bits].class == class
+end
+
 -- The jobs of its best band are started, or had ended: the others wait for their turn,
 -- behind the families that come before them.
 local function take_turn(lane, family, budget, class)
@@ -116,17 +120,17 @@ local function serve(lane, budget)
 			want)
 	end
 	local credits = sub(lane.rec, 14, 16) + 0
-	while want > 0 and credits > 0 and family.bits % 64 > 0 do
+	while want > 0 and credits > 0 and still_waits(family, class) do
 		if not start.leader(lane, family, budget, byte(lane.rec, 17) == 50 and 'c' or 'l') then
 			return
 		end
 		want, credits = want - 1, credits - 1
 		lane.rec = put(lane.rec, 14, 16, credits)
 	end
-	if want > 0 and family.bits % 64 > 0 and may_start(lane, family) then
+	if want > 0 and still_waits(family, class) and may_start(lane, family) then
 		start.waiting(lane, family, budget, 'p', want, class)
-		take_turn(lane, family, budget, class)
 	end
+	take_turn(lane, family, budget, class)
 end
 
 -- ---- the walk ----------------------------------------------------------------------

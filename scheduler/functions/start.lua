@@ -46,8 +46,10 @@ local function must_begin(lane)
 	return budget_asks(lane)
 end
 
+-- Begins a run.  Slots are filled in the order of the answer, so nobody joins one before it.
 function start.run_open(lane, family, role, begin)
 	local rec = lane.rec
+	plan.run_lane = nil
 	local writes = role == 'l' or role == 't'
 	local leader_ms = writes and floor((family and family_hold_max(family) or HOLD) * 6 / 10) or 0
 	local marks = family and byte(family.rec, 41) - 48 or 0

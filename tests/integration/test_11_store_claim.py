@@ -363,6 +363,34 @@ def test_jobs_that_nothing_holds_do_not_take_their_siblings_along_i4(store):
     assert Worker(store).claim(0, 1, 2).ids == now + ids + others
 
 
+def test_a_leader_waits_for_its_turn_behind_jobs_that_nothing_holds_i4(store):
+    first, second = Family(1), Family(2)
+    ids = store.enqueue(first, 1)
+    others = store.enqueue(second, 1)
+    now = store.enqueue(second, 1, "now")
+    store.open(first, rank=5)
+    store.grant(second.lane, g=0, g_new=1, gate=WRITING, credits=1, role=1, window=1000, rank=6)
+    claim = Worker(store).claim(0, 1, 2)
+    assert claim.ids == now + ids + others
+    assert [job.role for job in claim.jobs] == ["n", "p", "l"]
+
+
+def test_a_lane_that_takes_another_turn_keeps_slots_and_answers_together(store):
+    """Each lane reports a first event: a run of its own, before the others of its lane."""
+    first, second = Family(1), Family(2)
+    ids = store.enqueue(first, 1)
+    others = store.enqueue(second, 2)
+    urgent = store.enqueue(second, 2, "h")
+    store.open(first, rank=5, life=240000)
+    store.open(second, rank=6, life=240000)
+    worker = Worker(store)
+    claim = worker.claim(4, 3, 2, 1, 0)
+    assert claim.ids == urgent + ids + others
+    leases = store.leases(worker)
+    assert [leases[job.slot].id for job in claim.jobs] == claim.ids
+    assert [job.slot for job in claim.jobs] == [4, 3, 2, 1, 0]
+
+
 def test_settled_slots_go_on_in_order_when_the_urgent_jobs_are_done_i4(store):
     first, second = Family(1), Family(2)
     urgent = store.enqueue(second, 1, "h")
