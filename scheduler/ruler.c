@@ -8,6 +8,7 @@
 #include "scheduler/ruler_grant.h"
 #include "scheduler/ruler_inbox.h"
 #include "scheduler/ruler_intern.h"
+#include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_prefix.h"
 #include "scheduler/ruler_rebuild.h"
@@ -77,7 +78,7 @@ open_parts(struct ruler *ruler)
 	buffer_init(&ruler->undecided.payload, SIZE_MAX / 2);
 	if (!ruler->core_memory || !ruler->queue || !ruler->pending || !ruler->sessions)
 		return ERR_MEMORY;
-	if (ruler_known_open(&ruler->known, config) < 0 ||
+	if (ruler_known_open(&ruler->known, config) < 0 || ruler_ledger_open(ruler) < 0 ||
 	    ruler_segments_open(&ruler->segments, SEGMENTS_MAX,
 	                        config->segments_size_max) < 0 ||
 	    ruler_segments_open(&ruler->prefix_values, RULER_PREFIXES_MAX,
@@ -119,6 +120,7 @@ ruler_destroy(struct ruler *ruler)
 	ruler_segments_close(&ruler->segments);
 	ruler_segments_close(&ruler->prefix_values);
 	ruler_known_close(&ruler->known);
+	ruler_ledger_close(ruler);
 	buffer_fini(&ruler->text);
 	buffer_fini(&ruler->status);
 	buffer_fini(&ruler->undecided.payload);

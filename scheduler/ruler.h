@@ -33,6 +33,7 @@
 #include "common/codec/dialect.h"
 #include "common/reply.h"
 #include "scheduler/core/core.h"
+#include "scheduler/ledger/ledger.h"
 
 #define RULER_DEADLINE_NONE UINT64_MAX
 #define RULER_CLASSES_MAX   16
@@ -75,11 +76,18 @@ struct ruler_upstream {
 	size_t limits_count;
 };
 
+struct ruler_price { /* what a model costs from a day on */
+	uint64_t from_ms;
+	struct ledger_price price;
+};
+
 struct ruler_model { /* first match; the last one should match everything */
 	struct span match, class_name;
-	uint32_t tokens_min; /* 0 = the upstream's traits decide */
-	bool cache_key;      /* openai-chat: takes a cache key of ours */
-	bool breakpoint;     /* openai-chat: takes a breakpoint of ours */
+	uint32_t tokens_min;              /* 0 = the upstream's traits decide */
+	bool cache_key;                   /* openai-chat: takes a cache key of ours */
+	bool breakpoint;                  /* openai-chat: takes a breakpoint of ours */
+	const struct ruler_price *prices; /* oldest first */
+	size_t prices_count;
 };
 
 struct ruler_pool { /* first match; jobs without one go to the pool "default" */

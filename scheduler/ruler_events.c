@@ -4,6 +4,7 @@
 #include "common/text.h"
 #include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_core.h"
+#include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_undecided.h"
@@ -63,8 +64,8 @@ ruler_events_usage(const struct protocol_usage *usage)
 	};
 }
 
-static enum lane_role
-core_role(enum protocol_role role)
+enum lane_role
+ruler_events_role(enum protocol_role role)
 {
 	switch (role) {
 	case PROTOCOL_PLAIN:
@@ -144,7 +145,7 @@ tell_usage(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, enum event_kind
 
 	event.usage.lane = (struct lane_id){ line->lane.node, line->lane.domain };
 	event.usage.g = line->generation;
-	event.usage.role = core_role(line->role);
+	event.usage.role = ruler_events_role(line->role);
 	event.usage.at_ms = at_ms;
 	ruler_core_tell(ruler, now_ms, &event);
 }
@@ -252,7 +253,7 @@ back_event(const struct protocol_event *line)
 		.kind = EVENT_BACK,
 		.back = { { line->lane.node, line->lane.domain },
 		          line->generation,
-		          core_role(line->role),
+		          ruler_events_role(line->role),
 		          core_back(line->word) },
 	};
 }
@@ -267,8 +268,9 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	switch (line->kind) {
 	case PROTOCOL_EVENT_START:
 		event.kind = EVENT_START;
-		event.start = (struct event_start){ lane, line->generation,
-			                            core_role(line->role), at_ms };
+		event.start =
+			(struct event_start){ lane, line->generation,
+			                      ruler_events_role(line->role), at_ms };
 		break;
 	case PROTOCOL_EVENT_BEGAN:
 		tell_usage(ruler, now_ms, at_ms, EVENT_BEGAN, line);
@@ -339,16 +341,20 @@ count_lines(struct span text)
 	return lines;
 }
 
+/* The ledger hears all of them; the core may miss hints. */
 static void
 take_lines(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, struct span text)
 {
 	struct protocol_event event;
 	struct span line;
 
-	while (protocol_cut(&text, '\n', &line) &&
-	       ruler_core_room(ruler) > ANSWERS_RESERVE)
-		if (line.len > 0 && protocol_event_parse(line, &event) == 0)
+	while (protocol_cut(&text, '\n', &line)) {
+		if (line.len == 0 || protocol_event_parse(line, &event) < 0)
+			continue;
+		ruler_ledger_take(ruler, at_ms, &event);
+		if (ruler_core_room(ruler) > ANSWERS_RESERVE)
 			take_line(ruler, now_ms, at_ms, &event);
+	}
 }
 
 static struct span

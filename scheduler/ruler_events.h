@@ -21,7 +21,8 @@ void ruler_events_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 void ruler_events_set_hold(struct ruler *ruler, uint64_t now_ms, bool on,
                            struct span who);
 
-/* What a usage of the protocol means to the core. */
+/* What words of the protocol mean to the core. */
+enum lane_role ruler_events_role(enum protocol_role role);
 struct event_usage ruler_events_usage(const struct protocol_usage *usage);
 
 #endif

@@ -6,6 +6,7 @@
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
 #include "scheduler/ruler_inbox.h"
+#include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_session.h"
@@ -30,10 +31,11 @@ enter(struct ruler *ruler, int stage)
 }
 
 void
-ruler_rebuild_start(struct ruler *ruler)
+ruler_rebuild_start(struct ruler *ruler, uint64_t now_ms)
 {
 	ruler->rebuild = (struct ruler_rebuild){ 0 };
 	ruler_known_clear(&ruler->known);
+	ruler_ledger_restart(ruler, now_ms);
 	ruler_session_clear(ruler);
 	ruler_inbox_clear(ruler);
 	ruler_admit_clear(ruler);

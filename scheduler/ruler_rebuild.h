@@ -8,7 +8,7 @@
 
 #include "scheduler/ruler_state.h"
 
-void ruler_rebuild_start(struct ruler *ruler);
+void ruler_rebuild_start(struct ruler *ruler, uint64_t now_ms);
 void ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out);
 bool ruler_rebuild_is_due(const struct ruler *ruler);
 

@@ -48,11 +48,10 @@ ruler_rule_stand_by(struct ruler *ruler, uint64_t now_ms, uint64_t wait_ms)
 void
 ruler_rule_rebuild(struct ruler *ruler, uint64_t now_ms)
 {
-	(void)now_ms;
 	VERIFY(ruler->owner[0] != '\0');
 	enter(ruler, RULER_REBUILDING);
 	ruler->starting = false;
-	ruler_rebuild_start(ruler);
+	ruler_rebuild_start(ruler, now_ms);
 }
 
 /* ---- calls ----------------------------------------------------------------------- */
@@ -203,5 +202,5 @@ ruler_rule_on_reap(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	if (more || ruler->phase != RULER_REAPING)
 		return;
 	ruler->phase = RULER_REBUILDING;
-	ruler_rebuild_start(ruler);
+	ruler_rebuild_start(ruler, now_ms);
 }

@@ -6,6 +6,7 @@
  *   ruler_admit     jobs of a page into one call of `admit`
  *   ruler_events    lines of the event stream for the core
  *   ruler_grant     commands of the core into calls, and their outcomes
+ *   ruler_ledger    the same lines for the ledger: what was paid, and why
  *   ruler_clock     what is done every so often
  *   ruler_core      the core's queue: answers only enqueue, steps decide
  *
@@ -260,6 +261,7 @@ struct ruler {
 	struct ruler_grant_call grants[RULER_GRANTS_MAX];
 
 	struct ruler_known known;
+	struct ledger *ledger;
 	struct ruler_segments segments;      /* px values by node */
 	struct ruler_segments prefix_values; /* contents of named prefixes by name */
 	struct ruler_prefix prefixes[RULER_PREFIXES_MAX];

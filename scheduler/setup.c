@@ -46,6 +46,21 @@ fill_upstreams(const struct config *config, struct setup *setup)
 }
 
 /* Those of the file first, then what is built in; the last one matches everything. */
+static struct ruler_price
+price_of(const struct config_model *model)
+{
+	/* Millionths of a dollar for a million tokens: 10^-12 dollars for one. */
+	return (struct ruler_price){
+		.price = {
+			.input = model->price_input,
+			.output = model->price_output,
+			.write = model->price_input * model->write_multiplier / 1000,
+			.write_1h = model->price_input * model->write_multiplier_1h / 1000,
+			.read = model->price_input * model->read_multiplier / 1000,
+		},
+	};
+}
+
 static int
 fill_models(const struct config *config, struct setup *setup)
 {
@@ -55,7 +70,8 @@ fill_models(const struct config *config, struct setup *setup)
 		built_in++;
 	setup->ruler.models_count = config->models_count + built_in;
 	setup->models = calloc(setup->ruler.models_count, sizeof(*setup->models));
-	if (!setup->models)
+	setup->prices = calloc(setup->ruler.models_count, sizeof(*setup->prices));
+	if (!setup->models || !setup->prices)
 		return ERR_MEMORY;
 	for (size_t i = 0; i < setup->ruler.models_count; i++) {
 		const struct config_model *from =
@@ -69,7 +85,10 @@ fill_models(const struct config *config, struct setup *setup)
 			.tokens_min = (uint32_t)MIN(from->minimum_tokens, UINT32_MAX),
 			.cache_key = from->cache_key,
 			.breakpoint = from->breakpoint,
+			.prices = &setup->prices[i],
+			.prices_count = 1,
 		};
+		setup->prices[i] = price_of(from);
 	}
 	setup->ruler.models = setup->models;
 	return 0;
@@ -121,5 +140,7 @@ void
 setup_close(struct setup *setup)
 {
 	free(setup->models);
+	free(setup->prices);
 	setup->models = NULL;
+	setup->prices = NULL;
 }

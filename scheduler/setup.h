@@ -11,6 +11,7 @@ struct setup {
 	struct ruler_config ruler;
 	struct ruler_upstream upstreams[CONFIG_UPSTREAMS_MAX];
 	struct ruler_model *models;
+	struct ruler_price *prices;
 	struct ruler_pool pools[CONFIG_POOLS_MAX];
 };
 

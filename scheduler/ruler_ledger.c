@@ -1,0 +1,234 @@
+#include "scheduler/ruler_ledger.h"
+
+#include "scheduler/ruler_events.h"
+#include "scheduler/ruler_state.h"
+
+#include <stdlib.h>
+
+#define NODES_MAX 32768 /* of the book */
+
+/* ---- life ------------------------------------------------------------------------ */
+
+static struct ledger_config
+config_of(const struct ruler *ruler)
+{
+	uint32_t families = ruler->config->core.families_max;
+
+	return (struct ledger_config){
+		.nodes_max = MIN(MAX(families, 64), NODES_MAX),
+	};
+}
+
+/* Fresh pages, all zero: nothing is touched before it is needed. */
+static struct ledger *
+create(const struct ruler *ruler, uint64_t since_ms)
+{
+	struct ledger_config config = config_of(ruler);
+	size_t size = ledger_size(&config);
+	void *memory = calloc(1, size);
+
+	return memory ? ledger_init(memory, size, &config, since_ms) : NULL;
+}
+
+int
+ruler_ledger_open(struct ruler *ruler)
+{
+	ruler->ledger = create(ruler, 0);
+	return ruler->ledger ? 0 : ERR_MEMORY;
+}
+
+void
+ruler_ledger_close(struct ruler *ruler)
+{
+	free(ruler->ledger);
+	ruler->ledger = NULL;
+}
+
+void
+ruler_ledger_restart(struct ruler *ruler, uint64_t now_ms)
+{
+	struct ledger_config config = config_of(ruler);
+	struct ledger *fresh = create(ruler, now_ms);
+
+	if (fresh) {
+		free(ruler->ledger);
+		ruler->ledger = fresh;
+		return;
+	}
+	memset(ruler->ledger, 0, ledger_size(&config));
+	ruler->ledger = ledger_init(ruler->ledger, ledger_size(&config), &config, now_ms);
+}
+
+const struct ledger *
+ruler_ledger(const struct ruler *ruler)
+{
+	return ruler->ledger;
+}
+
+/* ---- who it was ------------------------------------------------------------------ */
+
+static struct ledger_price
+price_of(const struct ruler *ruler, const struct ruler_family *family, uint64_t at_ms)
+{
+	const struct ruler_config *config = ruler->config;
+	const struct ruler_model *model;
+	struct ledger_price price = { 0 };
+	size_t index;
+
+	if (family->model >= ruler->known.models_count)
+		return price;
+	index = ruler->known.models[family->model].model;
+	if (index >= config->models_count)
+		return price;
+	model = &config->models[index];
+	for (size_t i = 0; i < model->prices_count; i++)
+		if (i == 0 || model->prices[i].from_ms <= at_ms)
+			price = model->prices[i].price;
+	return price;
+}
+
+static bool
+is_shared(const struct ruler *ruler, const struct lineage_node *node)
+{
+	uint32_t place = ruler_shelf_find(&ruler->known.node_shelf, node->id);
+
+	return node->flags & LINEAGE_SHARED ||
+	       (place != RULER_SHELF_NONE &&
+	        ruler->known.nodes[place].flags & RULER_NODE_SHARED);
+}
+
+/* A node without a known size comes from Redis; that it was gated tells enough. */
+static void
+fill_nodes(const struct ruler *ruler, const struct ruler_family *family,
+           const struct event_model *model, struct ledger_call *call)
+{
+	struct lineage lineage = family->lineage;
+	uint32_t gates;
+
+	for (uint32_t i = 0; i < lineage.count; i++) {
+		struct lineage_node *node = &lineage.nodes[i];
+
+		if (is_shared(ruler, node))
+			node->flags |= LINEAGE_SHARED;
+		call->nodes[i] = (struct ledger_node){
+			.id = node->id,
+			.tokens = node->tokens,
+			.shared = node->flags & LINEAGE_SHARED,
+		};
+		if (node->tokens == 0)
+			node->tokens = model->minimum_tokens;
+	}
+	gates = lineage_gates(&lineage, model->needs_marker, model->minimum_tokens);
+	for (uint32_t i = 0; i < lineage.count; i++)
+		call->nodes[i].cacheable =
+			call->nodes[i].shared
+				? gates & 1u << i
+				: lineage.nodes[i].tokens >= model->minimum_tokens;
+	call->nodes_count = lineage.count;
+}
+
+static void
+fill_family(const struct ruler *ruler, const struct ruler_family *family,
+            struct ledger_call *call)
+{
+	struct event_model model = { 0 };
+	const struct lineage_node *leaf =
+		&family->lineage.nodes[MAX(family->lineage.count, 1) - 1];
+
+	if (family->model < ruler->known.models_count)
+		model = ruler_known_model_event(&ruler->known, family->model).model;
+	call->route = span_from(family->route);
+	call->family = family->id;
+	call->explicit = model.needs_marker;
+	call->tail_marked = family->tail_marked;
+	call->ttl_ms = family->ttl_ms > 0 ? family->ttl_ms : model.ttl_ms;
+	call->estimate = (uint64_t)leaf->tokens + family->input;
+	call->price = price_of(ruler, family, call->at_ms);
+	if (!family->opaque)
+		fill_nodes(ruler, family, &model, call);
+}
+
+/* "vllm", or "vllm/3" for one of its replicas or shards. */
+static void
+fill_place(const struct ruler *ruler, const struct ruler_family *family, uint32_t domain,
+           char name[LEDGER_NAME_SIZE + 16], struct ledger_call *call)
+{
+	size_t upstream = ruler->known.budgets[family->budget].upstream;
+	char digits[TEXT_NUMBER_SIZE];
+	size_t len;
+
+	if (upstream >= ruler->config->upstreams_count)
+		return;
+	call->place = ruler->config->upstreams[upstream].name;
+	if (domain == 0)
+		return;
+	len = MIN(call->place.len, LEDGER_NAME_SIZE - 16);
+	memcpy(name, call->place.data, len);
+	name[len++] = '/';
+	(void)text_print_unsigned(domain, digits);
+	memcpy(name + len, digits, strlen(digits));
+	call->place = (struct span){ name, len + strlen(digits) };
+}
+
+/* ---- lines ----------------------------------------------------------------------- */
+
+static uint64_t
+known(int64_t value)
+{
+	return value < 0 ? EVENT_UNKNOWN : (uint64_t)value;
+}
+
+static void
+fill_usage(const struct protocol_usage *usage, struct ledger_call *call)
+{
+	call->sent_ms = known(usage->sent_ms);
+	call->first_ms = known(usage->first_ms);
+	call->read = known(usage->read);
+	call->written = known(usage->written);
+	call->uncached = known(usage->uncached);
+	call->output = known(usage->output);
+	call->written_1h = EVENT_UNKNOWN;
+	call->waited_ms = EVENT_UNKNOWN;
+}
+
+static bool
+kind_of(const struct protocol_event *line, enum ledger_kind *ret_kind)
+{
+	switch (line->kind) {
+	case PROTOCOL_EVENT_BEGAN:
+		*ret_kind = LEDGER_BEGAN;
+		return true;
+	case PROTOCOL_EVENT_DONE:
+		*ret_kind = LEDGER_DONE;
+		return true;
+	case PROTOCOL_EVENT_TICKET:
+		*ret_kind = LEDGER_DONE;
+		return line->ok;
+	default:
+		return false;
+	}
+}
+
+void
+ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
+{
+	char name[LEDGER_NAME_SIZE + 16];
+	struct ledger_call call = { .at_ms = at_ms };
+	bool ticket = line->kind == PROTOCOL_EVENT_TICKET;
+	uint32_t place;
+
+	if (!kind_of(line, &call.kind))
+		return;
+	call.role = ticket ? LANE_TICKET : ruler_events_role(line->role);
+	call.purpose = call.role == LANE_TICKET ? LEDGER_FOR_WARMTH : LEDGER_FOR_JOB;
+	call.domain = line->lane.domain;
+	fill_usage(&line->usage, &call);
+	place = ruler_shelf_find(&ruler->known.family_shelf,
+	                         ticket ? line->lane.node : line->family);
+	if (place != RULER_SHELF_NONE) {
+		fill_family(ruler, &ruler->known.families[place], &call);
+		fill_place(ruler, &ruler->known.families[place], call.domain, name,
+		           &call);
+	}
+	ledger_take(ruler->ledger, &call);
+}
