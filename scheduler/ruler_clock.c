@@ -17,6 +17,8 @@
 #define WORKERS_MS       5000
 #define INFO_MS          5000
 #define TRIM_MS          1000
+#define AUDIT_START      "1:0"
+#define AUDIT_REST_MS    20     /* between two pieces: others want Redis as well */
 #define BOOKS_MS         600000 /* DATAPATH 13: at most each 10 minutes */
 #define BOOKS_AGAIN_MS   60000  /* a difference has to be seen twice */
 #define BOOKS_FAMILIES   20000  /* one LLEN each; above that in `doctor` */
@@ -118,10 +120,16 @@ write_pressure(struct ruler *ruler, uint64_t percent, struct call_list *out)
 }
 
 void
+ruler_clock_audit_anew(struct ruler *ruler)
+{
+	ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor), SPAN(AUDIT_START));
+}
+
+void
 ruler_clock_audit(struct ruler *ruler, struct call_list *out)
 {
 	protocol_call_audit(out, ruler_tag(ruler, RULER_CALL_AUDIT, 0), ruler->config->ns,
-	                    ruler_owner(ruler));
+	                    ruler_owner(ruler), ruler->audit_cursor);
 }
 
 /* Answers whether its call went out; otherwise it is due again at `again_ms`. */
@@ -249,12 +257,18 @@ void
 ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                      const struct reply *reply)
 {
+	struct span cursor = reply_text(reply_at(reply, 2));
+	bool is_over = cursor.len == 0;
+
 	(void)index;
-	for (size_t i = 2; i < reply->count; i++)
+	for (size_t i = 3; i < reply->count; i++)
 		report_correction(ruler, &reply->items[i]);
-	ruler_clock_done(ruler, RULER_TIMER_AUDIT, now_ms + ruler->config->audit_ms);
+	ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor),
+	           is_over ? SPAN(AUDIT_START) : cursor);
+	ruler_clock_done(ruler, RULER_TIMER_AUDIT,
+	                 now_ms + (is_over ? ruler->config->audit_ms : AUDIT_REST_MS));
 	if (ruler->phase == RULER_REBUILDING)
-		ruler_rebuild_audited(ruler);
+		ruler_rebuild_audited(ruler, is_over);
 }
 
 static void

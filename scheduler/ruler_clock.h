@@ -19,6 +19,8 @@ void ruler_clock_done(struct ruler *ruler, enum ruler_timer timer, uint64_t due_
 void ruler_clock_hurry(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms);
 void ruler_clock_events_done(struct ruler *ruler, uint64_t now_ms, bool more);
 
+/* An audit goes piece by piece, each a call of a few ms; `anew` begins it again. */
+void ruler_clock_audit_anew(struct ruler *ruler);
 void ruler_clock_audit(struct ruler *ruler, struct call_list *out);
 
 void ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,

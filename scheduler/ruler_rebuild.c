@@ -41,6 +41,7 @@ ruler_rebuild_start(struct ruler *ruler, uint64_t now_ms)
 	ruler_admit_clear(ruler);
 	ruler->prefixes_count = 0;
 	ruler_core_restart(ruler);
+	ruler_clock_audit_anew(ruler);
 	enter(ruler, STAGE_META);
 }
 
@@ -146,10 +147,13 @@ ruler_rebuild_sessions_done(struct ruler *ruler)
 }
 
 void
-ruler_rebuild_audited(struct ruler *ruler)
+ruler_rebuild_audited(struct ruler *ruler, bool is_over)
 {
 	VERIFY(ruler->rebuild.stage == STAGE_AUDIT);
-	enter(ruler, STAGE_FAMILIES);
+	if (is_over)
+		enter(ruler, STAGE_FAMILIES);
+	else
+		ruler->rebuild.sent = false;
 }
 
 /* ---- meta ------------------------------------------------------------------------ */

@@ -221,6 +221,8 @@ struct ruler_session {
 	bool seen, fetched;
 };
 
+#define RULER_AUDIT_SIZE 48
+
 struct ruler_rebuild {
 	int stage;
 	bool sent;
@@ -285,7 +287,8 @@ struct ruler {
 	struct buffer text; /* scratch: names */
 	struct buffer status;
 	uint64_t memory_percent;
-	int64_t books_difference; /* as of the last look */
+	int64_t books_difference;            /* as of the last look */
+	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
 	struct ruler_health health;
 	uint64_t lane_drift, function_errors, delivery_errors; /* of meta, last seen */
 };

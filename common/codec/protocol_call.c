@@ -354,9 +354,10 @@ protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
 
 void
 protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
-                    struct span owner)
+                    struct span owner, const char *cursor)
 {
 	open_owner(list, tag, ns, "audit", owner);
+	call_text(list, cursor);
 }
 
 /* ---- everybody ------------------------------------------------------------------- */

@@ -138,7 +138,7 @@ void protocol_call_promote(struct call_list *list, uint64_t tag, struct span ns,
 void protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
                           struct span owner, uint32_t max);
 void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
-                         struct span owner);
+                         struct span owner, const char *cursor);
 
 /* Everybody.  Families of a glance and ids of a requeue are added as words. */
 void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);

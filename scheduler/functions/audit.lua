@@ -1,8 +1,13 @@
 -- audit.lua - recounts everything that is counted, and says what was wrong.
 --
---   leases  ──► in use of lanes, in flight of budgets, taken tickets
---   lists   ──► bits of families
---   records ──► open and held sets
+--   1 lanes      leases ──► in use, taken tickets; those that no family has
+--   2 families   lists ──► bits; records ──► open and held sets
+--   3 sets       members without a record
+--   4 the rest   leases ──► in use, in flight of budgets; `look`; bounds
+--
+-- It walks these parts in pieces of a few milliseconds, from the cursor that the last call
+-- answered ("part:position"), or all of them in one call without a cursor.  Each piece is
+-- right by itself: what it compares it reads in the same call.
 --
 -- Each answer triple [what key was is] is an alert, not housekeeping: a counter and what
 -- it counts change in one atomic function, so only a bug, a hand or a lost record can part
@@ -14,51 +19,73 @@
 local leases_count
 do
 
+local PIECE_US = 6000 -- what a piece may take, by the costs below (a modest machine)
+local LEASE_US, LANE_US, FAMILY_US = 0.7, 12, 60
+local LEAST_US, MEMBERS, MEMBER_US = 1200, 400, 5
+
+local own = {} -- the functions of this file: locals are scarce
 local corrections
+local use, tickets -- of leases, once they were walked in this call
+local sound -- sets that were found to be sets
 
 local function correct(what, name, was, is)
 	corrections[#corrections + 1] = { what, name, tostring(was), tostring(is) }
 end
 
--- Every record, into the book.
-local function records_all()
-	local got = call('HGETALL', key.families)
-	for i = 1, #got, 2 do
-		family_take(got[i], got[i + 1])
-	end
-	got = call('HGETALL', key.lanes)
-	for i = 1, #got, 2 do
-		lane_take(got[i], got[i + 1])
-	end
-	for i = 1, lane_n do
-		local lane = lane_list[i]
-		lane.family = families[lane.tail.family]
-	end
-end
-
 -- ---- leases ------------------------------------------------------------------------
 
-function leases_count()
-	local use, tickets, n = {}, {}, 0
-	for _, set in ipairs({ key.workers, key.dying }) do
-		local nonces = call('ZRANGE', set, 0, -1)
-		for i = 1, #nonces do
-			local rows = table_read(key.ns .. 'lease:' .. nonces[i])
-			for j = 1, #rows do
-				local lease = lease_parse(rows[j][2])
-				use[lease.lane] = (use[lease.lane] or 0) + 1
-				if lease.role == 't' then
-					tickets[lease.lane] = true
-				else
-					n = n + 1
-				end
+-- Counts the leases of one table.  Ten thousand are looked at in one call: so only at what
+-- matters, the third field and the first letter of the fourth ("w": a ticket).
+function own.table_count(name, in_use, taken)
+	local rows, n = call('HVALS', name), 0
+	for i = 1, #rows do
+		local text = rows[i]
+		local family = find(text, '|', 1, true)
+		local lane = find(text, '|', family + 1, true)
+		local element = find(text, '|', lane + 1, true)
+		if element - lane > 33 then -- else it is `s`, which names no lane
+			local id = sub(text, lane + 1, element - 1)
+			in_use[id] = (in_use[id] or 0) + 1
+			if byte(text, element + 1) == 119 then
+				taken[id] = true
+			else
+				n = n + 1
 			end
 		end
 	end
-	return use, tickets, n
+	return n
 end
 
-local function ticket_audit(lane, tickets)
+function leases_count()
+	local in_use, taken, n = {}, {}, 0
+	for _, set in ipairs({ key.workers, key.dying }) do
+		local nonces = call('ZRANGE', set, 0, -1)
+		for i = 1, #nonces do
+			n = n + own.table_count(key.ns .. 'lease:' .. nonces[i], in_use, taken)
+		end
+	end
+	return in_use, taken, n
+end
+
+function own.leases_walk()
+	if not use then
+		use, tickets = leases_count()
+	end
+end
+
+-- What a piece may take beside a walk over all leases.
+function own.room_us()
+	local slots = 0
+	for _, set in ipairs({ key.workers, key.dying }) do
+		local nonces = call('ZRANGE', set, 0, -1)
+		for i = 1, #nonces do
+			slots = slots + call('HLEN', key.ns .. 'lease:' .. nonces[i])
+		end
+	end
+	return max(LEAST_US, PIECE_US - slots * LEASE_US)
+end
+
+function own.ticket_audit(lane)
 	local state = byte(lane.rec, 68)
 	if state == 50 and not tickets[lane.id] then
 		local tail = lane.tail
@@ -74,35 +101,22 @@ local function ticket_audit(lane, tickets)
 	end
 end
 
-local function counts_audit(use, tickets)
-	local flight = {}
-	for i = 1, lane_n do
-		local lane = lane_list[i]
-		local counted = use[lane.id] or 0
-		if lane.use ~= counted then
-			correct('in use', lane.id, lane.use, counted)
-			lane.use = counted
-		end
-		local name = lane.tail.budget
-		flight[name] = (flight[name] or 0) + counted
-		if name ~= '' and flight[name] == counted then
-			budget_of(name)
-		end
-		ticket_audit(lane, tickets)
+function own.use_audit(lane)
+	local state = byte(lane.rec, 68)
+	if lane.use > 0 or state == 50 then
+		own.leases_walk()
 	end
-	for i = 1, budget_n do
-		local budget = budget_list[i]
-		local counted = flight[budget.name] or 0
-		if budget.flight ~= counted then
-			correct('in flight', budget.name, budget.flight, counted)
-			budget.flight = counted
-		end
+	local counted = use and use[lane.id] or 0
+	if use and lane.use ~= counted then
+		correct('in use', lane.id, lane.use, counted)
+		lane.use = counted
 	end
+	own.ticket_audit(lane)
 end
 
 -- ---- bits --------------------------------------------------------------------------
 
-local function family_audit(family)
+function own.family_audit(family)
 	local bits, missing = 0, false
 	for i = 1, #LISTS do
 		local bit = LISTS[i][2]
@@ -120,75 +134,54 @@ end
 
 -- ---- sets --------------------------------------------------------------------------
 
--- What each set must hold, and what it may hold: name -> { must = {}, may = {} }.
-local function sets_wanted()
-	local wanted, names = {}, {}
-	local function want(name)
-		if not wanted[name] then
-			wanted[name] = { must = {}, may = {} }
-			names[#names + 1] = name
-		end
-		return wanted[name]
+function own.set_check(name)
+	if sound[name] then
+		return
 	end
-	for i = 1, lane_n do
-		local lane, family = lane_list[i], lane_list[i].family
-		local bits = family and family.bits or 0
-		local paused = family ~= nil and family_is_paused(family)
-		local open, held = want(lane.tail.open), want(lane.tail.held)
-		local shut = false
-		for j = 1, family and #family.tail.ancestors or 0 do
-			local above = lanes[family.tail.ancestors[j]]
-			shut = shut or not above or not gate_is_open(above)
-		end
-		local score = lane_score(lane.rec, lane.use, family, bits, paused)
-		open.may[lane.id] = score or lane_score(lane.rec, lane.use_was, family,
-			family and family.bits_stale or 0, paused)
-		open.must[lane.id] = not shut and score or nil
-		held.must[lane.id] = lane_is_held(lane.rec, bits, paused) or nil
-		held.may[lane.id] = held.must[lane.id] or shut or
-			(family and lane_is_held(lane.rec, family.bits_stale, paused)) or nil
-	end
-	local pools = call('HGETALL', key.pools)
-	for i = 1, #pools, 2 do
-		local budgets_of_pool = list_of(pools[i + 1])
-		for j = 1, #budgets_of_pool do
-			want(key.ns .. 'open:' .. pools[i] .. ':' .. budgets_of_pool[j])
-			want(key.ns .. 'held:' .. pools[i] .. ':' .. budgets_of_pool[j])
-		end
-	end
-	return wanted, names
-end
-
--- Reports and removes strangers; whoever belongs in is written by book_check anyway.
-local function set_audit(name, wanted)
-	local size = quiet('ZCARD', name)
-	if type(size) == 'table' then
+	sound[name], read_sets[name] = true, true
+	if type(quiet('ZCARD', name)) == 'table' then
 		call('DEL', name) -- derived from records: of a wrong type it is worth nothing
 		correct('type', name, 'not a sorted set', '')
 	end
-	local rows, seen = call('ZRANGE', name, 0, -1, 'WITHSCORES'), {}
-	read_sets[name] = true
-	for i = 1, #rows, 2 do
-		local id, score = rows[i], rows[i + 1] + 0
-		seen[id] = true
-		if not wanted.may[id] then
-			correct('stranger', name, id, '')
-			set_del(name, id)
-		elseif type(wanted.must[id]) == 'number' and wanted.must[id] ~= score then
-			correct('score', name, score, wanted.must[id])
-		end
+end
+
+-- must: the score it has to have there, or true for any; may: whether it may be there.
+function own.member_audit(name, id, must, may)
+	local score = call('ZSCORE', name, id)
+	if score and not may then
+		correct('stranger', name, id, '')
+		set_del(name, id)
+	elseif score and type(must) == 'number' and must ~= score + 0 then
+		correct('score', name, score, must)
+	elseif must and not score then
+		correct('missing', name, '', id)
 	end
-	for i = 1, lane_n do
-		local lane = lane_list[i]
-		if wanted.must[lane.id] and not seen[lane.id] then
-			correct('missing', name, '', lane.id)
-		end
+end
+
+-- `gates`: lane -> record, of all ancestors.
+function own.sets_audit(lane, gates)
+	local family = lane.family
+	local bits = family and family.bits or 0
+	local stale = family and family.bits_stale or bits
+	local paused = family ~= nil and family_is_paused(family)
+	local shut = false
+	for i = 1, family and #family.tail.ancestors or 0 do
+		local gate = gates[family.tail.ancestors[i]]
+		shut = shut or not gate or byte(gate, 2) < 51
 	end
+	local score = lane_score(lane.rec, lane.use, family, bits, paused)
+	local may = score or lane_score(lane.rec, lane.use_was, family, stale, paused)
+	own.set_check(lane.tail.open)
+	own.set_check(lane.tail.held)
+	own.member_audit(lane.tail.open, lane.id, not shut and score, may)
+	local held = lane_is_held(lane.rec, bits, paused)
+	own.member_audit(lane.tail.held, lane.id, held, held or shut or
+		(family and lane_is_held(lane.rec, stale, paused)))
 end
 
 -- Whoever has to be looked at must be in `look`; a budget may be in it for too long, until
 -- a claim looks.
-local function look_audit()
+function own.look_audit()
 	local names, seen = call('HGETALL', key.look), {}
 	local ended = call('HLEN', key.ended) > 0
 	for i = 1, #names, 2 do
@@ -214,7 +207,6 @@ end
 
 -- ---- housekeeping ------------------------------------------------------------------
 
-local unused_audit, dead_trim, forget_store
 do
 
 local DEAD_MAX = 100000 -- dead letters that are kept
@@ -236,8 +228,8 @@ local function family_forget(family)
 		forgotten[#forgotten + 1] = { 'SREM', key.ns .. 'under:' .. tail.ancestors[i], family.id }
 	end
 	local above = family_parent(tail.px, family.id)
-	if above and families[above] then
-		families[above].live = families[above].live - 1
+	if above then
+		family_count(above, -1)
 	end
 	say('forgot ' .. family.id)
 end
@@ -267,36 +259,38 @@ local function lane_is_used(lane)
 	return lane.use > 0 or state == 49 or state == 50
 end
 
-function unused_audit()
-	forgotten = {}
-	for i = 1, family_n do
-		local family = family_list[i]
-		local used = family.bits > 0 or family_number(family, 7, 16) > 0
-		for j = 1, #family.tail.lanes do
-			local lane = lanes[family.tail.lanes[j]]
-			used = used or (lane ~= nil and lane_is_used(lane))
-		end
-		if is_unused(family.id, used) then
-			family_forget(family)
-			for j = 1, #family.tail.lanes do
-				if lanes[family.tail.lanes[j]] then
-					lane_forget(lanes[family.tail.lanes[j]])
-				end
-			end
-		end
+function own.family_is_unused(family)
+	local used = family.bits > 0 or family_number(family, 7, 16) > 0
+	for i = 1, #family.tail.lanes do
+		local lane = lanes[family.tail.lanes[i]]
+		used = used or (lane ~= nil and lane_is_used(lane))
 	end
-	for i = 1, lane_n do -- of nodes that are nobody's leaf
-		local lane = lane_list[i]
-		if not lane.family and is_unused(lane.id, lane_is_used(lane) or
-			families[sub(lane.id, 1, 32)] ~= nil or
-			call('SCARD', key.ns .. 'under:' .. lane.id) > 0) then
-			lane_forget(lane)
+	if is_unused(family.id, used) then
+		family_forget(family)
+		for i = 1, #family.tail.lanes do
+			local lane = lanes[family.tail.lanes[i]]
+			if lane and not lane.missing then
+				lane_forget(lane)
+			end
 		end
 	end
 end
 
+-- Of a node that is nobody's leaf.
+function own.lane_is_unused(lane)
+	if is_unused(lane.id, lane_is_used(lane) or
+		call('HEXISTS', key.families, sub(lane.id, 1, 32)) == 1 or
+		call('SCARD', key.ns .. 'under:' .. lane.id) > 0) then
+		lane_forget(lane)
+	end
+end
+
+function own.forget_open()
+	forgotten = {}
+end
+
 -- The oldest dead letters beyond the bound.
-function dead_trim()
+function own.dead_trim()
 	local over = call('ZCARD', key.dead) - DEAD_MAX
 	local ids = over > 0 and call('ZRANGE', key.dead, 0, min(over, 500) - 1) or {}
 	for i = 1, #ids do
@@ -310,7 +304,7 @@ function dead_trim()
 	end
 end
 
-function forget_store()
+function own.forget_store()
 	for i = 1, #forgotten do
 		call(unpack(forgotten[i]))
 	end
@@ -318,26 +312,198 @@ end
 
 end
 
--- audit owner
+-- ---- parts: each answers the position where the next piece begins, "0" at its end ---
+
+-- Records of `ids` from a hash, as a table.
+function own.records_of(hash, ids)
+	local found, seen, wanted = {}, {}, {}
+	for i = 1, #ids do
+		if not seen[ids[i]] then
+			seen[ids[i]] = true
+			wanted[#wanted + 1] = ids[i]
+		end
+	end
+	for from = 1, #wanted, 1000 do
+		local to = min(#wanted, from + 999)
+		local got = call('HMGET', hash, unpack(wanted, from, to))
+		for i = from, to do
+			found[wanted[i]] = got[i - from + 1] or nil
+		end
+	end
+	return found
+end
+
+function own.families_part(position, room)
+	local got = call('HSCAN', key.families, position, 'COUNT', floor(room / FAMILY_US))
+	local rows, ids, above, found = got[2], {}, {}, {}
+	for i = 1, #rows, 2 do
+		local family = families[rows[i]] or family_take(rows[i], rows[i + 1])
+		found[#found + 1] = family
+		for j = 1, #family.tail.lanes do
+			ids[#ids + 1] = family.tail.lanes[j]
+		end
+		for j = 1, #family.tail.ancestors do
+			above[#above + 1] = family.tail.ancestors[j]
+		end
+	end
+	records_load(ids, lanes, key.lanes, lane_take)
+	local gates = own.records_of(key.lanes, above)
+	for i = 1, #found do
+		local family = found[i]
+		if not family.bits_stale then -- HSCAN may show one twice
+			own.family_audit(family)
+			for j = 1, #family.tail.lanes do
+				local lane = lanes[family.tail.lanes[j]]
+				if not lane.missing then
+					lane.family = family
+					own.sets_audit(lane, gates)
+				end
+			end
+			own.family_is_unused(family)
+		end
+	end
+	return got[1]
+end
+
+-- The name of the family of a lane, without looking at the rest.
+function own.family_name(rec)
+	local pool = find(rec, '|', 98, true)
+	local budget = find(rec, '|', pool + 1, true)
+	return sub(rec, budget + 1, find(rec, '|', budget + 1, true) - 1)
+end
+
+-- `owner`: the record of its family, if there is one; it answers for the lanes it lists.
+function own.lane_audit(id, rec, owner)
+	local is_listed = owner and find(owner, id, 42, true)
+	if is_listed and byte(rec, 68) ~= 49 and sub(rec, 18, 22) == '00000' then
+		return -- nothing to count
+	end
+	local lane = lanes[id] or lane_take(id, rec)
+	own.use_audit(lane)
+	if is_listed then
+		return
+	end
+	local family = owner and lane_join(lane)
+	own.sets_audit(lane, family and own.records_of(key.lanes, family.tail.ancestors) or NOTHING)
+	if not owner then
+		own.lane_is_unused(lane)
+	end
+end
+
+function own.lanes_part(position, room)
+	local got = call('HSCAN', key.lanes, position, 'COUNT', floor(room / LANE_US))
+	local rows, names = got[2], {}
+	for i = 1, #rows, 2 do
+		check_format(rows[i + 1], 97, 'lanes')
+		names[#names + 1] = own.family_name(rows[i + 1])
+	end
+	local owners = own.records_of(key.families, names)
+	for i = 1, #rows, 2 do
+		own.lane_audit(rows[i], rows[i + 1], owners[names[(i + 1) / 2]])
+	end
+	return got[1]
+end
+
+-- The budgets of all pools, and the sets they have.
+function own.pools_read()
+	local names, sets, pools = {}, {}, call('HGETALL', key.pools)
+	for i = 1, #pools, 2 do
+		local of_pool = list_of(pools[i + 1])
+		for j = 1, #of_pool do
+			names[#names + 1] = of_pool[j]
+			sets[#sets + 1] = key.ns .. 'open:' .. pools[i] .. ':' .. of_pool[j]
+			sets[#sets + 1] = key.ns .. 'held:' .. pools[i] .. ':' .. of_pool[j]
+		end
+	end
+	return names, sets
+end
+
+-- Removes members without a record and those of other pools; `from` is a rank.
+function own.strangers_audit(name, from)
+	own.set_check(name)
+	local ids = call('ZRANGE', name, from, from + MEMBERS - 1)
+	local recs, gone = own.records_of(key.lanes, ids), 0
+	for i = 1, #ids do
+		local tail = recs[ids[i]] and lane_tail(recs[ids[i]])
+		if not tail or tail.open ~= name and tail.held ~= name then
+			correct('stranger', name, ids[i], '')
+			set_del(name, ids[i])
+			gone = gone + 1
+		end
+	end
+	return #ids == MEMBERS and from + MEMBERS - gone
+end
+
+function own.sets_part(position, room)
+	local _, names = own.pools_read()
+	local index, from = match(position, '^(%d+),(%d+)$')
+	index, from = (index or 1) + 0, (from or 0) + 0
+	while index <= #names do
+		local rest = own.strangers_audit(names[index], from)
+		index, from = rest and index or index + 1, rest or 0
+		room = room - MEMBERS * MEMBER_US
+		if room <= 0 and index <= #names then
+			return format('%d,%d', index, from)
+		end
+	end
+	return '0'
+end
+
+function own.rest_part()
+	local names, flight, ids = own.pools_read(), {}, {}
+	own.leases_walk()
+	for id in pairs(use) do
+		ids[#ids + 1] = id
+	end
+	for id, rec in pairs(own.records_of(key.lanes, ids)) do
+		if lanes[id] or sub(rec, 18, 22) + 0 ~= use[id] then
+			own.use_audit(lanes[id] or lane_take(id, rec))
+		end
+		local pool = find(rec, '|', 98, true)
+		local budget = sub(rec, pool + 1, find(rec, '|', pool + 1, true) - 1)
+		flight[budget] = (flight[budget] or 0) + use[id]
+	end
+	for i = 1, #names do
+		budget_of(names[i])
+	end
+	for i = 1, budget_n do
+		local budget = budget_list[i]
+		local counted = flight[budget.name] or 0
+		if budget.flight ~= counted then
+			correct('in flight', budget.name, budget.flight, counted)
+			budget.flight = counted
+		end
+	end
+	own.dead_trim()
+	own.look_audit()
+	return '0'
+end
+
+local PARTS = { own.lanes_part, own.families_part, own.sets_part, own.rest_part }
+
+-- audit owner [cursor]
 local function audit()
 	local refused = owner_check()
+	local part, position = 1, '0'
+	if argv[3] then
+		part, position = match(argv[3], '^([1-4]):([%d,]+)$')
+		if not part then
+			refuse('cursor', 'expected what the last call answered, got "' ..
+				sub(argv[3], 1, 40) .. '"')
+		end
+		part = part + 0
+	end
 	if refused then
 		return refused
 	end
-	corrections, level = {}, true
-	records_all()
-	for i = 1, family_n do
-		family_audit(family_list[i])
-	end
-	local use, tickets = leases_count()
-	counts_audit(use, tickets)
-	local wanted, names = sets_wanted()
-	for i = 1, #names do
-		set_audit(names[i], wanted[names[i]])
-	end
-	unused_audit()
-	dead_trim()
-	look_audit()
+	corrections, use, tickets, sound = {}, nil, nil, {}
+	own.forget_open()
+	local room = argv[3] and own.room_us() or 1000000000
+	repeat
+		position = PARTS[part](position, room)
+		part = position == '0' and part + 1 or part
+	until argv[3] or part > #PARTS
+	level = #corrections > 0 -- what was wrong is written as it should be
 	book_check()
 
 	book_store()
@@ -347,9 +513,10 @@ local function audit()
 	if book.looks_new then
 		call('HSET', key.look, unpack(book.looks_new))
 	end
-	forget_store()
+	own.forget_store()
 	deliver()
-	return { 'OK', now, unpack(corrections, 1, min(#corrections, 1000)) }
+	local going_on = part <= #PARTS and part .. ':' .. position or ''
+	return { 'OK', now, going_on, unpack(corrections, 1, min(#corrections, 1000)) }
 end
 
 register('audit', audit)

@@ -50,7 +50,7 @@ def balance(link):
 
 def corrections(link):
     """What an audit puts right, as Redis says it."""
-    return call(link, "audit", link.surely("HGET", "warmq:meta", "owner"))[2:]
+    return call(link, "audit", link.surely("HGET", "warmq:meta", "owner"))[3:]
 
 
 def leftovers(link):

@@ -273,7 +273,18 @@ class Store:
         return self.ok("expire", self.owner, limit)[0]
 
     def audit(self):
-        return self.ok("audit", self.owner)
+        """All at once; what was wrong."""
+        going_on, *corrections = self.ok("audit", self.owner)
+        assert going_on == ""
+        return corrections
+
+    def audit_in_pieces(self):
+        cursor, corrections, calls = "1:0", [], 0
+        while cursor:
+            cursor, *more = self.ok("audit", self.owner, cursor)
+            corrections += more
+            calls += 1
+        return corrections, calls
 
     def count(self):
         names = ["drained", "stream", "slims", "ready", "back", "now", "leases", "later",

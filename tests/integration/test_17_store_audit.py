@@ -1,5 +1,8 @@
 """audit: every drift is found, repaired and reported; full memory drains."""
 
+import pytest
+from redis import ResponseError
+
 from store import NEVER, OPEN, WRITING, Family, Worker, node, wait_until
 from test_11_store_claim import opened
 
@@ -94,6 +97,63 @@ def test_an_audit_of_a_sound_store_finds_nothing_13(store):
     assert store.audit() == []
     worker.claim()
     assert store.audit() == []
+
+
+def many_families(store):
+    """400 families with a job each in one pool and a few leases; more than a piece holds."""
+    families = [Family(1 + i, budget=f"acme:{'large' if i % 2 else 'small'}")
+                for i in range(400)]
+    for start in range(0, len(families), 100):
+        chunk = families[start:start + 100]
+        ids = [store.add(upstream="acme", body="x") for _ in chunk]
+        store.admit(ids[-1], families=chunk,
+                    runs=[(family, "n", [id]) for family, id in zip(chunk, ids)])
+    store.grant(families[7].lane, gate=OPEN, until=NEVER, family=families[7].id,
+                budget=families[7].budget)
+    Worker(store).claim()
+    return families
+
+
+def test_a_sound_store_is_sound_in_pieces_13(store):
+    many_families(store)
+    corrections, calls = store.audit_in_pieces()
+    assert corrections == [] and calls > 4
+    assert store.audit() == []
+
+
+def spoil(store, families):
+    """One of each kind, at both ends and in the middle."""
+    lanes, records = store.key("lanes"), store.key("families")
+    for i in (0, 150, 399):
+        record = store.redis.hget(lanes, families[i].lane)
+        store.redis.hset(lanes, families[i].lane, record[:17] + "00003" + record[22:])
+    record = store.redis.hget(lanes, families[7].lane)  # it has a lease
+    store.redis.hset(lanes, families[7].lane, record[:17] + "00000" + record[22:])
+    record = store.redis.hget(records, families[200].id)
+    store.redis.hset(records, families[200].id, "1000" + record[4:])
+    store.redis.zrem(store.key("held:main:acme:small"), families[300].lane)
+    store.redis.zadd(store.key("open:main:acme:large"), {node(999) + ".0": 1,
+                                                         families[20].lane: 5})
+    store.redis.hset(store.key("budget:acme:large"), "in_flight", 44)
+
+
+def test_pieces_find_what_one_call_finds_13(store):
+    store.broken = True
+    families = many_families(store)
+    spoil(store, families)
+    whole = sorted(map(tuple, store.audit()))
+    assert len(whole) == 3 + 1 + 1 + 1 + 2 + 1
+    assert store.audit() == []
+    spoil(store, families)
+    pieces, _ = store.audit_in_pieces()
+    assert sorted(map(tuple, pieces)) == whole
+    assert store.audit() == [] and store.audit_in_pieces()[0] == []
+
+
+def test_a_cursor_of_nobody_is_refused_13(store):
+    for cursor in ("", "1", "5:0", "2:x", "0"):
+        with pytest.raises(ResponseError, match="cursor"):
+            store.ok("audit", store.owner, cursor)
 
 
 def test_unused_records_go_after_an_hour_and_not_before_14(store):

@@ -152,7 +152,7 @@ is_of_clock(const struct oracle *oracle, struct span what)
 static void
 judge_audit(struct oracle *oracle, const struct reply *reply)
 {
-	for (size_t i = 2; i < reply->count; i++) {
+	for (size_t i = 3; i < reply->count; i++) {
 		const struct reply *correction = &reply->items[i];
 		struct span what = reply_text(reply_at(correction, 0));
 		struct span key = reply_text(reply_at(correction, 1));

@@ -153,6 +153,27 @@ START_TEST(ruler_obeys_epoch_wherever_it_hears_it)
 }
 END_TEST
 
+START_TEST(ruler_audits_piece_by_piece)
+{
+	struct rig_call *call;
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
+	rig_answer(&rig, rig_expect(&rig, "HMGET meta"),
+	           "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~]");
+	call = rig_expect(&rig, "audit");
+	ck_assert_str_eq(rig_word(call, 1), "1:0");
+	rig_answer(&rig, call, "[OK 1000 2:512 ['in use' aa.0 2 1]]");
+	ck_assert(has_said("the audit corrected in use of aa.0: it was 2, is 1"));
+	call = rig_expect(&rig, "audit");
+	ck_assert_str_eq(rig_word(call, 1), "2:512");
+	ck_assert_ptr_null(rig_find(&rig, "HSCAN families"));
+	rig_answer(&rig, call, "[OK 1000 '']");
+	rig_answer(&rig, rig_expect(&rig, "HSCAN families"), "[0 []]");
+}
+END_TEST
+
 START_TEST(ruler_renews_every_two_seconds)
 {
 	uint64_t start_ms = rig.now_ms;
@@ -981,6 +1002,7 @@ main(void)
 		ruler_reaps_before_it_reads_anything,
 		ruler_stands_by_while_another_one_rules,
 		ruler_obeys_epoch_wherever_it_hears_it,
+		ruler_audits_piece_by_piece,
 		ruler_renews_every_two_seconds,
 		ruler_that_lost_its_lease_begins_anew,
 		ruler_gives_up_an_old_rule_and_asks_with_a_fresh_nonce,
