@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #define COUNT_START 8 /* DATAPATH 25 */
-#define COUNT_MAX   2000
-#define FUTURE_MS   60000 /* DATAPATH 17 */
-#define KEEP_SIZES  4     /* a page keeps memory of so many aimed-at reads */
+/* Redis bounds a read by its count alone: so many of the largest bodies may follow small
+ * ones and come in one answer. */
+#define COUNT_MAX  64
+#define FUTURE_MS  60000 /* DATAPATH 17 */
+#define KEEP_SIZES 4     /* a page keeps memory of so many aimed-at reads */
 
 /* ---- pages ----------------------------------------------------------------------- */
 
@@ -281,7 +283,8 @@ adapt_count(struct ruler *ruler, size_t bytes, size_t entries)
 	struct ruler_inbox *inbox = &ruler->inbox;
 
 	if (bytes > ruler->config->read_size)
-		inbox->count = MAX(inbox->count / 2, 1);
+		inbox->count = MAX(
+			(uint32_t)(inbox->count * ruler->config->read_size / bytes), 1);
 	else if (entries >= inbox->count && bytes < ruler->config->read_size / 2)
 		inbox->count = MIN(inbox->count * 2, COUNT_MAX);
 }

@@ -4,7 +4,8 @@
  *                       cursor ┘              read_to ┘
  *
  * How many entries a read asks for follows the bytes that the last one brought: reads of
- * about config.read_size, whether a body has 200 bytes or 8 MB. */
+ * about config.read_size, whether a body has 200 bytes or 8 MB, and where 8 MB follow 200
+ * bytes at most the one read of 64 entries that finds them. */
 #ifndef SCHEDULER_RULER_INBOX_H
 #define SCHEDULER_RULER_INBOX_H
 

@@ -564,6 +564,30 @@ START_TEST(ruler_reads_fewer_entries_when_they_are_large)
 }
 END_TEST
 
+/* Redis has no bound in bytes: the count is what a sudden run of large bodies can do. */
+START_TEST(ruler_never_reads_so_many_that_large_ones_could_flood_it)
+{
+	static char entries[65536];
+	unsigned count = 8, id = 0;
+
+	rig_rule(&rig);
+	for (int page = 0; page < 8; page++) {
+		size_t len = 1;
+
+		ck_assert_uint_le(count, 64);
+		entries[0] = '[';
+		for (unsigned i = 0; i < count; i++)
+			len += (size_t)snprintf(entries + len, sizeof(entries) - len,
+			                        "[6-%u [upstream claude body {}]] ",
+			                        id++);
+		(void)snprintf(entries + len, sizeof(entries) - len, "]");
+		rig_inbox(&rig, entries);
+		count = (unsigned)atoi(rig_word(rig_expect(&rig, "XREAD jobs"), 1));
+	}
+	ck_assert_uint_eq(count, 64);
+}
+END_TEST
+
 START_TEST(ruler_retries_a_blocking_read_that_was_lost_alone)
 {
 	struct rig_call *read;
@@ -1023,6 +1047,7 @@ main(void)
 		ruler_takes_a_page_of_jobs_that_wait_in_no_list,
 		ruler_goes_on_inside_a_pack,
 		ruler_reads_fewer_entries_when_they_are_large,
+		ruler_never_reads_so_many_that_large_ones_could_flood_it,
 		ruler_retries_a_blocking_read_that_was_lost_alone,
 		ruler_compares_bytes_before_it_reuses_a_segment,
 		ruler_asks_once_and_reuses_equal_bytes,
