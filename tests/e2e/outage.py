@@ -170,7 +170,7 @@ class Outage:
     def hung(self, seconds=40):
         with self.running():
             self.start(workers=1, schedulers=1)
-            self.fleet.http("/knobs", {"job_ms": 5000})
+            self.fleet.http("/knobs", {"job_ms": 100 * seconds})
             ids, _ = self.hold_jobs(20)
             self.fleet.processes["worker-1"].send_signal(signal.SIGSTOP)
             self.start_worker(2)

@@ -582,7 +582,8 @@ START_TEST(ruler_never_reads_so_many_that_large_ones_could_flood_it)
 			                        id++);
 		(void)snprintf(entries + len, sizeof(entries) - len, "]");
 		rig_inbox(&rig, entries);
-		count = (unsigned)atoi(rig_word(rig_expect(&rig, "XREAD jobs"), 1));
+		count = (unsigned)strtoul(rig_word(rig_expect(&rig, "XREAD jobs"), 1),
+		                          NULL, 10);
 	}
 	ck_assert_uint_eq(count, 64);
 }
