@@ -2,7 +2,9 @@
 
 #include "common/io/http_server.h"
 #include "common/io/log.h"
+#include "common/prometheus.h"
 #include "common/text.h"
+#include "scheduler/functions/functions_library.h"
 #include "scheduler/metrics.h"
 #include "scheduler/ruler_view.h"
 
@@ -57,8 +59,9 @@ serve_metrics(struct admin *admin, const struct http_server_request *request,
               struct http_server_response *response)
 {
 	(void)request;
-	response->content_type = METRICS_CONTENT_TYPE;
-	metrics_write(admin->ruler, *admin->now_ms, &response->body);
+	response->content_type = PROMETHEUS_CONTENT_TYPE;
+	metrics_write(admin->ruler, *admin->now_ms, functions_library_version,
+	              &response->body);
 }
 
 static void

@@ -9,8 +9,8 @@
 #include "common/buffer.h"
 #include "scheduler/ruler.h"
 
-#define METRICS_CONTENT_TYPE "text/plain; version=0.0.4"
-
-void metrics_write(struct ruler *ruler, uint64_t now_ms, struct buffer *out);
+/* `version` of the program. */
+void metrics_write(struct ruler *ruler, uint64_t now_ms, const char *version,
+                   struct buffer *out);
 
 #endif

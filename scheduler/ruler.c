@@ -73,10 +73,13 @@ open_parts(struct ruler *ruler)
 	ruler->queue = calloc(RULER_QUEUE_MAX, sizeof(*ruler->queue));
 	ruler->pending = calloc(RULER_PENDING_MAX, sizeof(*ruler->pending));
 	ruler->sessions = calloc(RULER_SESSIONS_MAX, sizeof(*ruler->sessions));
+	ruler->pools = calloc(config->core.pools_max, sizeof(*ruler->pools));
+	ruler->rooms = calloc(config->core.budgets_max, sizeof(*ruler->rooms));
 	buffer_init(&ruler->text, SIZE_MAX / 2);
 	buffer_init(&ruler->status, STATUS_SIZE_MAX);
 	buffer_init(&ruler->undecided.payload, SIZE_MAX / 2);
-	if (!ruler->core_memory || !ruler->queue || !ruler->pending || !ruler->sessions)
+	if (!ruler->core_memory || !ruler->queue || !ruler->pending || !ruler->sessions ||
+	    !ruler->pools || !ruler->rooms)
 		return ERR_MEMORY;
 	if (ruler_known_open(&ruler->known, config) < 0 || ruler_ledger_open(ruler) < 0 ||
 	    ruler_segments_open(&ruler->segments, SEGMENTS_MAX,
@@ -124,6 +127,8 @@ ruler_destroy(struct ruler *ruler)
 	buffer_fini(&ruler->text);
 	buffer_fini(&ruler->status);
 	buffer_fini(&ruler->undecided.payload);
+	free(ruler->pools);
+	free(ruler->rooms);
 	free(ruler->sessions);
 	free(ruler->pending);
 	free(ruler->queue);
@@ -240,6 +245,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_EXPIRE] = { ruler_clock_on_expire, true, false },
 	[RULER_CALL_HOLD] = { ruler_clock_on_hold, false, true },
 	[RULER_CALL_INFO] = { ruler_clock_on_info, false, true },
+	[RULER_CALL_SIZE] = { ruler_clock_on_size, false, true },
 	[RULER_CALL_BOOKS] = { ruler_clock_on_books, false, true },
 };
 

@@ -16,6 +16,7 @@
 #define HOLD_MS          1000
 #define WORKERS_MS       5000
 #define INFO_MS          5000
+#define META_FIRST       4 /* what ask_hold asks for before the counters */
 #define TRIM_MS          1000
 #define AUDIT_START      "1:0"
 #define AUDIT_REST_MS    20     /* between two pieces: others want Redis as well */
@@ -71,8 +72,40 @@ ruler_clock_events_done(struct ruler *ruler, uint64_t now_ms, bool more)
 
 /* ---- calls ----------------------------------------------------------------------- */
 
+static const struct {
+	const char *field;
+	size_t offset; /* in struct ruler_sizes */
+} meta_counters[] = {
+	{ "retried", offsetof(struct ruler_sizes, retried) },
+	{ "deferred", offsetof(struct ruler_sizes, deferred) },
+	{ "unsent", offsetof(struct ruler_sizes, unsent) },
+	{ "recovered", offsetof(struct ruler_sizes, recovered) },
+	{ "late_accepted", offsetof(struct ruler_sizes, late_accepted) },
+	{ "late_refused", offsetof(struct ruler_sizes, late_refused) },
+	{ "replies_trimmed", offsetof(struct ruler_sizes, replies_trimmed) },
+	{ "dead_trimmed", offsetof(struct ruler_sizes, dead_trimmed) },
+	{ "slims", offsetof(struct ruler_sizes, slims) },
+};
+
+static const struct {
+	const char *command, *key;
+	size_t offset;
+} key_sizes[] = {
+	{ "ZCARD", "later", offsetof(struct ruler_sizes, later) },
+	{ "ZCARD", "dead", offsetof(struct ruler_sizes, dead) },
+	{ "XLEN", "jobs", offsetof(struct ruler_sizes, entries) },
+};
+
 static void
-ask_hold(struct ruler *ruler, struct call_list *out)
+set_size(struct ruler *ruler, size_t offset, int64_t value)
+{
+	char *at = (char *)&ruler->sizes + offset;
+
+	*(uint64_t *)(void *)at = (uint64_t)MAX(value, 0);
+}
+
+static void
+ask_hold(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 {
 	call_begin(out, ruler_tag(ruler, RULER_CALL_HOLD, 0));
 	call_text(out, "HMGET");
@@ -81,6 +114,19 @@ ask_hold(struct ruler *ruler, struct call_list *out)
 	call_text(out, "lane_drift");
 	call_text(out, "function_errors");
 	call_text(out, "delivery_errors");
+	for (size_t i = 0; i < ARRAY_SIZE(meta_counters); i++)
+		call_text(out, meta_counters[i].field);
+	ruler->sizes.asked_ms = now_ms;
+}
+
+static void
+ask_sizes(struct ruler *ruler, struct call_list *out)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(key_sizes); i++) {
+		call_begin(out, ruler_tag(ruler, RULER_CALL_SIZE, i));
+		call_text(out, key_sizes[i].command);
+		protocol_call_key(out, ruler->config->ns, key_sizes[i].key);
+	}
 }
 
 static void
@@ -167,7 +213,7 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		ruler_events_ask(ruler, out);
 		return true;
 	case RULER_TIMER_HOLD:
-		ask_hold(ruler, out);
+		ask_hold(ruler, now_ms, out);
 		return true;
 	case RULER_TIMER_WORKERS:
 		ruler_session_look(ruler, out);
@@ -175,6 +221,7 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 	case RULER_TIMER_INFO:
 		if (ruler->health.memory_pressure)
 			write_pressure(ruler, ruler->memory_percent, out);
+		ask_sizes(ruler, out);
 		ask_info(ruler, out);
 		return true;
 	case RULER_TIMER_STATUS:
@@ -327,8 +374,21 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	count_errors(ruler, reply, 2, &ruler->function_errors, "function errors");
 	count_errors(ruler, reply, 3, &ruler->delivery_errors,
 	             "results could not be delivered");
+	for (size_t i = 0; i < ARRAY_SIZE(meta_counters); i++)
+		set_size(ruler, meta_counters[i].offset,
+		         reply_integer(reply_at(reply, META_FIRST + i), 0));
+	ruler->sizes.round_trip_ms = now_ms - MIN(ruler->sizes.asked_ms, now_ms);
 	if (ruler->lane_drift > drift)
 		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
+}
+
+void
+ruler_clock_on_size(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                    const struct reply *reply)
+{
+	(void)now_ms;
+	if (index < ARRAY_SIZE(key_sizes))
+		set_size(ruler, key_sizes[index].offset, reply_integer(reply, 0));
 }
 
 static uint64_t

@@ -31,6 +31,8 @@ void ruler_clock_on_expire(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                            const struct reply *reply);
 void ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                          const struct reply *reply);
+void ruler_clock_on_size(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                         const struct reply *reply);
 void ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                          const struct reply *reply);
 void ruler_clock_on_books(struct ruler *ruler, uint64_t now_ms, uint32_t index,

@@ -2,6 +2,7 @@
 
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
+#include "scheduler/ruler_tally.h"
 
 void
 ruler_core_restart(struct ruler *ruler)
@@ -67,6 +68,7 @@ ruler_core_take(struct ruler *ruler, uint64_t now_ms)
 			rebuild = true;
 			break;
 		case COMMAND_NOTE:
+			ruler_tally_note(ruler, now_ms, &command->note);
 			ruler_note_command(ruler, &command->note);
 			break;
 		case COMMAND_KIND_COUNT:

@@ -7,6 +7,7 @@
 #include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_session.h"
+#include "scheduler/ruler_tally.h"
 #include "scheduler/ruler_undecided.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
@@ -265,6 +266,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	const struct lane_id lane = { line->lane.node, line->lane.domain };
 	struct event event = { .kind = EVENT_TICK };
 
+	ruler_tally_line(ruler, now_ms, at_ms, line);
 	switch (line->kind) {
 	case PROTOCOL_EVENT_START:
 		event.kind = EVENT_START;

@@ -14,8 +14,10 @@
 #include "scheduler/ruler.h"
 #include "scheduler/ruler_job.h"
 #include "scheduler/ruler_shelf.h"
+#include "scheduler/tally.h"
 
 #define RULER_ROUTE_SIZE 129
+#define RULER_PRESSURES  4
 
 enum {
 	RULER_NODE_SHARED = 1,
@@ -28,6 +30,7 @@ struct ruler_node {
 	uint32_t flags;
 	uint32_t first_family; /* place of the family that was seen first */
 	uint64_t seen_ms;      /* last sighting, 0 none */
+	struct tally_hold hold;
 };
 
 struct ruler_usage_sum {
@@ -67,6 +70,7 @@ struct ruler_budget_name {
 	size_t upstream;
 	char class_name[TEXT_NAME_MAX + 1];
 	struct ruler_usage_sum sum;
+	uint64_t pressures[RULER_PRESSURES]; /* by event_pressure_kind */
 };
 
 struct ruler_model_name {

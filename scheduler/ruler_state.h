@@ -23,6 +23,7 @@
 #include "scheduler/ruler_job.h"
 #include "scheduler/ruler_known.h"
 #include "scheduler/ruler_segments.h"
+#include "scheduler/tally.h"
 
 #define RULER_BATCH_JOBS    500  /* of one admit; DATAPATH: no gain above */
 #define RULER_QUEUE_MAX     4096 /* events not yet told to the core */
@@ -65,6 +66,7 @@ enum ruler_call {
 	RULER_CALL_EXPIRE,
 	RULER_CALL_HOLD,
 	RULER_CALL_INFO,
+	RULER_CALL_SIZE,
 	RULER_CALL_BOOKS,
 	RULER_CALL_COUNT,
 };
@@ -231,6 +233,14 @@ struct ruler_rebuild {
 	uint64_t families, lanes;
 };
 
+/* Of Redis, as of the last look: counters in meta, and how long some lists are. */
+struct ruler_sizes {
+	uint64_t retried, deferred, unsent, recovered, late_accepted, late_refused;
+	uint64_t replies_trimmed, dead_trimmed;
+	uint64_t later, dead, entries, slims;
+	uint64_t asked_ms, round_trip_ms; /* of that look */
+};
+
 struct ruler {
 	const struct ruler_config *config;
 	struct prng prng;
@@ -291,6 +301,10 @@ struct ruler {
 	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
 	struct ruler_health health;
 	uint64_t lane_drift, function_errors, delivery_errors; /* of meta, last seen */
+	struct ruler_sizes sizes;
+	struct tally tally;
+	struct core_pool_view *pools; /* scratch of ruler_view_pools */
+	uint64_t *rooms;              /* likewise, of budgets */
 };
 
 /* A tag for a call of `kind` on this connection. */

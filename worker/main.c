@@ -196,6 +196,7 @@ run(const struct args *args, const struct config *config)
 		.executor = executor,
 		.upstreams = &upstreams,
 		.guard = &guard,
+		.version = WARMQ_VERSION,
 		.pool = config->worker.pool,
 		.label = choose_label(args, label),
 		.slots = (uint32_t)(args->slots ? args->slots : config->worker.slots),

@@ -62,3 +62,16 @@ note_log(const struct agent_command *command)
 		break;
 	}
 }
+
+void
+note_farewell(const struct agent *agent, const struct lag *lag)
+{
+	struct agent_stats stats;
+
+	agent_stats(agent, &stats);
+	log_info("stopped", LOG_NUMBER("claimed", stats.claimed),
+	         LOG_NUMBER("settled", stats.settled), LOG_NUMBER("failed", stats.failed),
+	         LOG_NUMBER("given_back", stats.released),
+	         LOG_NUMBER("longest_hold_up_ms", lag->worst_ns / 1000000),
+	         LOG_TEXT("of", lag->worst_what));
+}

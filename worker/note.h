@@ -3,8 +3,12 @@
 #define WORKER_NOTE_H
 
 #include "worker/core/agent.h"
+#include "worker/lag.h"
 
 /* `command` is an AGENT_NOTE. */
 void note_log(const struct agent_command *command);
+
+/* What it has done, at the end. */
+void note_farewell(const struct agent *agent, const struct lag *lag);
 
 #endif

@@ -54,6 +54,8 @@ struct shell {
 	uv_timer_t timer;
 	uv_signal_t signals[2];
 	struct lag lag;
+	struct measure measure;
+	struct health_sources sources;
 	struct health *health;
 	bool was_stopped; /* by a first signal */
 	bool is_finished; /* the agent said so */
@@ -124,6 +126,7 @@ tell_ends(struct shell *shell)
 	while (run) {
 		struct run *next = run->next;
 
+		measure_run(&shell->measure, run);
 		agent_ended(shell->agent, now_ms(), run->slot, run->q, &run->outcome);
 		run_finish(run);
 		run = next;
@@ -452,6 +455,7 @@ open_context(struct shell *shell)
 		.on_ended = on_run_ended,
 		.data = shell,
 	};
+	measure_init(&shell->measure, shell->options->upstreams);
 	chain_init(&shell->context.chain);
 	return http_create(&shell->loop, &http, &shell->context.http) == 0;
 }
@@ -525,32 +529,19 @@ free_all(struct shell *shell)
 }
 
 static void
-log_farewell(const struct shell *shell)
-{
-	struct agent_stats stats;
-
-	agent_stats(shell->agent, &stats);
-	log_info("stopped", LOG_NUMBER("claimed", stats.claimed),
-	         LOG_NUMBER("settled", stats.settled), LOG_NUMBER("failed", stats.failed),
-	         LOG_NUMBER("given_back", stats.released),
-	         LOG_NUMBER("longest_hold_up_ms", shell->lag.worst_ns / 1000000),
-	         LOG_TEXT("of", shell->lag.worst_what));
-}
-
-/* A page nobody can reach is no reason to run no jobs. */
-static void
 open_health(struct shell *shell)
 {
-	const char *address = shell->options->config->worker.listen;
-	char why[HEALTH_ERROR_SIZE];
-
-	if (strcmp(address, "off") == 0)
-		return;
-	if (health_open(&shell->loop, address, shell->agent, &shell->lag, &shell->health,
-	                why) < 0)
-		log_warning("there is no health page", LOG_TEXT("cause", why));
-	else
-		log_info("health page", LOG_NUMBER("port", health_port(shell->health)));
+	shell->sources = (struct health_sources){
+		.version = shell->options->version,
+		.pool = shell->pool,
+		.label = shell->options->label,
+		.agent = shell->agent,
+		.lag = &shell->lag,
+		.measure = &shell->measure,
+		.reports = &shell->context.reports,
+	};
+	shell->health = health_open(&shell->loop, shell->options->config->worker.listen,
+	                            &shell->sources);
 }
 
 static bool
@@ -592,7 +583,7 @@ shell_run(const struct shell_options *options)
 	         LOG_NUMBER("slots", options->slots),
 	         LOG_TEXT("state", spool_dir(shell->spool)));
 	(void)uv_run(&shell->loop, UV_RUN_DEFAULT);
-	log_farewell(shell);
+	note_farewell(shell->agent, &shell->lag);
 	VERIFY(uv_loop_close(&shell->loop) == 0);
 	free_all(shell);
 	return SHELL_EXIT_OK;

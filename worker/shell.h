@@ -30,6 +30,7 @@ struct shell_options {
 	const struct executor *executor;
 	const struct upstream_list *upstreams;
 	struct guard *guard; /* of handlers */
+	const char *version; /* of the program */
 	const char *pool;
 	const char *label;
 	uint32_t slots;

@@ -396,7 +396,8 @@ def test_pages_and_the_status_key_say_the_same(scheduler, inbox):
     assert scheduler.get("/api/v1/families/xyz")[0] == 400
     assert scheduler.get("/healthz") == (200, "ok\n")
     assert scheduler.get("/readyz")[0] == 200
-    assert "warmq_backlog 1" in scheduler.get("/metrics")[1]
+    pool = served["families"][0]["pool"]
+    assert f'warmq_backlog{{pool="{pool}"}} 1\n' in scheduler.get("/metrics")[1]
 
 
 def test_an_inbox_that_is_not_read_turns_readyz_red_25(server, inbox):

@@ -313,6 +313,7 @@ void
 agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
 {
 	*ret_stats = agent->stats;
+	ret_stats->slots = agent->slots.count;
 	ret_stats->busy = agent->slots.leased;
 	ret_stats->running = agent->slots.running;
 	ret_stats->attached = agent->phase == AGENT_READY;

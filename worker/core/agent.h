@@ -178,6 +178,8 @@ struct agent_stats {
 	uint64_t claimed, settled, failed, released, late_accepted, late_refused;
 	uint64_t sessions, attaches, fenced, orphans, resent, unknown, timeouts;
 	uint64_t claims_empty;
+	uint64_t claim_answered_ms; /* when a claim was last answered; 0 = never */
+	uint32_t slots;
 	uint32_t busy;    /* slots that hold a lease */
 	uint32_t running; /* slots with a request or handler at work */
 	bool attached;    /* has a session on a live connection */

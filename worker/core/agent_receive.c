@@ -188,6 +188,8 @@ plan_poll(struct agent *agent, const struct flight *flight,
 	uint64_t sleep_ms = MIN(claim->sleep_ms, AGENT_SLEEP_MS_MAX);
 	uint64_t poll_ms = agent->config.poll_ms;
 
+	if (flight->claims_count > 0)
+		agent->stats.claim_answered_ms = agent->now_ms;
 	/* A slot that was settled and filled again says nothing about the others. */
 	if (flight->claims_count == 0 ||
 	    (!flight->is_wake && taken == flight->claims_count))
