@@ -324,6 +324,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
 		return;
 	case PROTOCOL_EVENT_ENDED:
+	case PROTOCOL_EVENT_SPENT: /* of money, for the ledger */
 	case PROTOCOL_EVENT_COUNT:
 		return;
 	}

@@ -183,12 +183,14 @@ fill_usage(const struct protocol_usage *usage, struct ledger_call *call)
 {
 	call->sent_ms = known(usage->sent_ms);
 	call->first_ms = known(usage->first_ms);
-	call->read = known(usage->read);
-	call->written = known(usage->written);
+	/* What is no evidence was billed all the same. */
+	call->read = known(MAX(usage->read, usage->billed_read));
+	call->written = known(MAX(usage->written, usage->billed_written));
 	call->uncached = known(usage->uncached);
 	call->output = known(usage->output);
-	call->written_1h = EVENT_UNKNOWN;
-	call->waited_ms = EVENT_UNKNOWN;
+	call->written_1h = known(usage->written_1h);
+	call->waited_ms = known(usage->wait_ms);
+	call->server_tool = usage->server_tool > 0;
 }
 
 static bool
@@ -200,6 +202,10 @@ kind_of(const struct protocol_event *line, enum ledger_kind *ret_kind)
 		return true;
 	case PROTOCOL_EVENT_DONE:
 		*ret_kind = LEDGER_DONE;
+		return true;
+	case PROTOCOL_EVENT_SPENT: /* accepted: late, but it ended its job */
+		*ret_kind = span_equals(line->word, SPAN("accepted")) ? LEDGER_DONE
+		                                                      : LEDGER_SPENT;
 		return true;
 	case PROTOCOL_EVENT_TICKET:
 		*ret_kind = LEDGER_DONE;
@@ -214,17 +220,18 @@ ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_eve
 {
 	char name[LEDGER_NAME_SIZE + 16];
 	struct ledger_call call = { .at_ms = at_ms };
-	bool ticket = line->kind == PROTOCOL_EVENT_TICKET;
 	uint32_t place;
 
 	if (!kind_of(line, &call.kind))
 		return;
-	call.role = ticket ? LANE_TICKET : ruler_events_role(line->role);
+	call.role = line->kind == PROTOCOL_EVENT_TICKET ? LANE_TICKET
+	                                                : ruler_events_role(line->role);
 	call.purpose = call.role == LANE_TICKET ? LEDGER_FOR_WARMTH : LEDGER_FOR_JOB;
 	call.domain = line->lane.domain;
 	fill_usage(&line->usage, &call);
-	place = ruler_shelf_find(&ruler->known.family_shelf,
-	                         ticket ? line->lane.node : line->family);
+	place = ruler_shelf_find(&ruler->known.family_shelf, id_is_none(line->family)
+	                                                             ? line->lane.node
+	                                                             : line->family);
 	if (place != RULER_SHELF_NONE) {
 		fill_family(ruler, &ruler->known.families[place], &call);
 		fill_place(ruler, &ruler->known.families[place], call.domain, name,

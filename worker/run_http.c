@@ -166,11 +166,21 @@ begin(struct run *run)
 	run_http_send(run, false);
 }
 
+static void
+stop(struct run *run)
+{
+	const struct run_http_work *work = run->work;
+
+	if (work)
+		run->outcome.usage = run_http_spent_usage(work);
+	run_http_free(run);
+}
+
 const struct executor run_http_executor = {
 	.name = "http",
 	.wants = STORE_PAYLOAD | STORE_SEGMENTS | STORE_PAST,
 	.takes_ticket = true,
 	.needs_keys = true,
 	.begin = begin,
-	.stop = run_http_free,
+	.stop = stop,
 };

@@ -40,6 +40,9 @@ run_http_usage(const struct run_http_work *work)
 		usage.written = known->written;
 		usage.uncached = known->uncached;
 		usage.output = known->output;
+		usage.written_1h = known->written_1h;
+		if (known->server_tool)
+			usage.server_tool = 1;
 	}
 	usage.limit_requests = limit_of(headers, ANSWER_REQUESTS);
 	usage.limit_input = limit_of(headers, ANSWER_INPUT);
@@ -70,9 +73,23 @@ run_http_told_usage(const struct run_http_work *work)
 	struct protocol_usage usage = run_http_usage(work);
 
 	if (!is_evidence(work)) {
+		usage.billed_read = usage.read;
+		usage.billed_written = usage.written;
 		usage.read = PROTOCOL_UNKNOWN;
 		usage.written = PROTOCOL_UNKNOWN;
 	}
+	return usage;
+}
+
+/* Of an attempt without an answer: once its request was out and nothing was refused, the
+ * provider may bill it, even if it never said how much. */
+struct protocol_usage
+run_http_spent_usage(const struct run_http_work *work)
+{
+	struct protocol_usage usage = run_http_usage(work);
+
+	if (work->run->was_sent && (work->status == 0 || run_http_is_good(work)))
+		usage.may_bill = 1;
 	return usage;
 }
 
@@ -289,7 +306,7 @@ finish_bad(struct run_http_work *work, const struct answer *answer)
 	struct run *run = work->run;
 	const char *name = work->request.upstream->config->name;
 
-	run->outcome.usage = run_http_usage(work);
+	run->outcome.usage = run_http_spent_usage(work);
 	switch (answer->kind) {
 	case ANSWER_OK:
 	case ANSWER_RETRY:
@@ -356,6 +373,7 @@ finish_good(struct run_http_work *work)
 	struct run *run = work->run;
 
 	if (work->assemble && assemble_finish(work->assemble, &result) < 0) {
+		run->outcome.usage = run_http_spent_usage(work);
 		run_http_fail(run, AGENT_RETRY, "memory",
 		              "There was no memory for the answer.", 0, 0);
 		return;
@@ -366,7 +384,7 @@ finish_good(struct run_http_work *work)
 		return;
 	}
 	if (!is_whole(work, &result)) {
-		run->outcome.usage = run_http_usage(work);
+		run->outcome.usage = run_http_spent_usage(work);
 		run_http_fail(run, AGENT_RETRY,
 		              run_http_is_stream(work) ? "cut_off" : "not_json",
 		              run_http_is_stream(work) ? "The provider's stream ended in "
@@ -395,6 +413,7 @@ run_http_done(const struct http_outcome *outcome, void *data)
 			classify(work, work->status, buffer_span(&work->error_body));
 		return;
 	case HTTP_STOPPED:
+		run->outcome.usage = run_http_spent_usage(work);
 		if (work->is_too_large)
 			finish_too_large(work);
 		else
@@ -408,7 +427,7 @@ run_http_done(const struct http_outcome *outcome, void *data)
 		              0);
 		return;
 	case HTTP_TIMED_OUT:
-		run->outcome.usage = run_http_usage(work);
+		run->outcome.usage = run_http_spent_usage(work);
 		(void)snprintf(
 			text, sizeof text,
 			"The job's time-out of %llu ms passed before the answer was "
@@ -417,7 +436,7 @@ run_http_done(const struct http_outcome *outcome, void *data)
 		run_http_fail(run, AGENT_RETRY, "timeout", text, 0, 0);
 		return;
 	case HTTP_BROKEN:
-		run->outcome.usage = run_http_usage(work);
+		run->outcome.usage = run_http_spent_usage(work);
 		(void)snprintf(text, sizeof text, "The connection broke off: %s.",
 		               outcome->text);
 		run_http_fail(run, AGENT_RETRY, "broken_off", text, 0, 0);

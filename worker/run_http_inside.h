@@ -47,6 +47,7 @@ bool run_http_is_stream(const struct run_http_work *work); /* server-sent events
 /* What is known of usage, and what of it may be told to the scheduler. */
 struct protocol_usage run_http_usage(const struct run_http_work *work);
 struct protocol_usage run_http_told_usage(const struct run_http_work *work);
+struct protocol_usage run_http_spent_usage(const struct run_http_work *work);
 
 /* Keeps the beginning of an error's body. */
 void run_http_keep_error(struct run_http_work *work, struct span bytes);

@@ -244,6 +244,11 @@ protocol_usage_none(void)
 		.limit_input = PROTOCOL_UNKNOWN,
 		.limit_output = PROTOCOL_UNKNOWN,
 		.wait_ms = PROTOCOL_UNKNOWN,
+		.written_1h = PROTOCOL_UNKNOWN,
+		.billed_read = PROTOCOL_UNKNOWN,
+		.billed_written = PROTOCOL_UNKNOWN,
+		.server_tool = PROTOCOL_UNKNOWN,
+		.may_bill = PROTOCOL_UNKNOWN,
 	};
 }
 
@@ -262,7 +267,24 @@ parse_known(struct span word, int64_t *ret_value)
 	return 0;
 }
 
-/* "r=4000,i=450000,o=90000,w=120", any of them, in any order. */
+/* What a seventh word may say, by letter, in the order in which it is printed. */
+static const struct {
+	char letter;
+	size_t offset;
+} extras[] = {
+	{ 'r', offsetof(struct protocol_usage, limit_requests) },
+	{ 'i', offsetof(struct protocol_usage, limit_input) },
+	{ 'o', offsetof(struct protocol_usage, limit_output) },
+	{ 'w', offsetof(struct protocol_usage, wait_ms) },
+	{ 'h', offsetof(struct protocol_usage, written_1h) },
+	{ 'R', offsetof(struct protocol_usage, billed_read) },
+	{ 'W', offsetof(struct protocol_usage, billed_written) },
+	{ 's', offsetof(struct protocol_usage, server_tool) },
+	{ 'b', offsetof(struct protocol_usage, may_bill) },
+};
+
+/* "r=4000,i=450000,o=90000,w=120", any of them, in any order; others are of a later
+ * version. */
 static int
 parse_extras(struct span list, struct protocol_usage *usage)
 {
@@ -274,22 +296,10 @@ parse_extras(struct span list, struct protocol_usage *usage)
 			return ERR_MALFORMED;
 		if (parse_known((struct span){ item.data + 2, item.len - 2 }, &value) < 0)
 			return ERR_MALFORMED;
-		switch (item.data[0]) {
-		case 'r':
-			usage->limit_requests = value;
-			break;
-		case 'i':
-			usage->limit_input = value;
-			break;
-		case 'o':
-			usage->limit_output = value;
-			break;
-		case 'w':
-			usage->wait_ms = value;
-			break;
-		default: /* of a later version */
-			break;
-		}
+		for (size_t i = 0; i < ARRAY_SIZE(extras); i++)
+			if (extras[i].letter == item.data[0])
+				memcpy((char *)usage + extras[i].offset, &value,
+				       sizeof(value));
 	}
 	return 0;
 }
@@ -345,10 +355,12 @@ protocol_print_usage(const struct protocol_usage *usage, char *ret_text)
 			ret_text[len++] = ' ';
 		len += put_known(ret_text + len, fields[i]);
 	}
-	len += put_extra(ret_text + len, &fresh, 'r', usage->limit_requests);
-	len += put_extra(ret_text + len, &fresh, 'i', usage->limit_input);
-	len += put_extra(ret_text + len, &fresh, 'o', usage->limit_output);
-	len += put_extra(ret_text + len, &fresh, 'w', usage->wait_ms);
+	for (size_t i = 0; i < ARRAY_SIZE(extras); i++) {
+		int64_t value;
+
+		memcpy(&value, (const char *)usage + extras[i].offset, sizeof(value));
+		len += put_extra(ret_text + len, &fresh, extras[i].letter, value);
+	}
 	return len;
 }
 

@@ -26,7 +26,7 @@
 #define PROTOCOL_JOB_ID_SIZE   52 /* two 64-bit numbers, '-', '.', and a 32-bit one */
 #define PROTOCOL_ELEMENT_SIZE  (PROTOCOL_JOB_ID_SIZE + 2 + 41)
 #define PROTOCOL_TICKET_SIZE   (2 + PROTOCOL_LANE_ID_SIZE + 1 + 20)
-#define PROTOCOL_USAGE_SIZE    240
+#define PROTOCOL_USAGE_SIZE    360
 #define PROTOCOL_BUDGET_SIZE   (3 * 128 + 2)
 #define PROTOCOL_NAMESPACE_MAX 64
 #define PROTOCOL_UNTIL_NONE    99999999999999ULL /* "no end" in `until` */
@@ -90,7 +90,13 @@ struct protocol_usage { /* PROTOCOL_UNKNOWN where not known */
 	int64_t sent_ms, first_ms;
 	int64_t read, written, uncached, output;
 	int64_t limit_requests, limit_input, limit_output; /* per minute, from headers */
-	int64_t wait_ms; /* from when the job was due until its request left */
+	int64_t wait_ms;     /* from when the job was due until its request left */
+	int64_t written_1h;  /* part of `written`, for an hour */
+	int64_t billed_read; /* what `read` and `written` would say, where they would be
+	                      */
+	int64_t billed_written; /* no evidence: the request could not carry the marker */
+	int64_t server_tool;    /* 1: the provider ran tools of its own */
+	int64_t may_bill;       /* 1: it may be billed, whether or not it said how much */
 };
 
 MUST_USE int protocol_parse_lane_id(struct span text, struct protocol_lane_id *ret_id);

@@ -204,11 +204,18 @@ protocol_call_release(struct call_list *list, uint64_t tag, struct span ns,
 }
 
 void
-protocol_call_release_slot(struct call_list *list, uint32_t slot, uint64_t q, bool sent)
+protocol_call_release_slot(struct call_list *list, uint32_t slot, uint64_t q, bool sent,
+                           const struct protocol_usage *usage)
 {
+	char text[PROTOCOL_USAGE_SIZE + 2] = "1 ";
+
 	add_unsigned(list, slot);
 	add_unsigned(list, q);
-	add_unsigned(list, sent);
+	if (sent && usage->may_bill > 0)
+		call_word(list, (struct span){ text, 2 + protocol_print_usage(
+								 usage, text + 2) });
+	else
+		add_unsigned(list, sent);
 }
 
 void
@@ -218,18 +225,50 @@ protocol_call_bye(struct call_list *list, uint64_t tag, struct span ns,
 	open_session(list, tag, ns, "bye", session);
 }
 
+/* "lane family role nonce.q", with ? before the nonce of a doubtful one */
+static void
+add_attempt(struct call_list *list, const struct protocol_late *late)
+{
+	char text[PROTOCOL_LANE_ID_SIZE + 2 * ID_HEX_LEN + 2 * TEXT_NUMBER_SIZE + 8];
+	size_t len = protocol_print_lane_id(late->lane, text);
+
+	text[len++] = ' ';
+	if (!id_is_none(late->family)) {
+		id_encode(late->family, text + len);
+		len += ID_HEX_LEN;
+	}
+	text[len++] = ' ';
+	text[len++] = (char)late->role;
+	text[len++] = ' ';
+	if (late->doubtful)
+		text[len++] = '?';
+	len += text_print_unsigned(late->nonce, text + len);
+	text[len++] = '.';
+	len += text_print_unsigned(late->q, text + len);
+	call_word(list, (struct span){ text, len });
+}
+
 void
 protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns)
 {
 	protocol_call_open(list, tag, ns, "settle_late");
+	call_text(list, "usage");
 }
 
 void
 protocol_call_settle_late_job(struct call_list *list, struct span id,
-                              const struct protocol_delivery *delivery)
+                              const struct protocol_delivery *delivery,
+                              const struct protocol_late *late)
 {
 	call_word(list, id);
 	add_delivery(list, delivery);
+	if (!late->known) {
+		call_text(list, "");
+		call_text(list, "");
+		return;
+	}
+	add_attempt(list, late);
+	add_usage(list, &late->usage);
 }
 
 /* ---- scheduler ------------------------------------------------------------------- */

@@ -50,6 +50,17 @@ struct protocol_settlement {
 	struct protocol_delivery delivery;
 };
 
+/* What a late result has cost, and under which lease that is gone. */
+struct protocol_late {
+	bool known;    /* false: nothing of this is */
+	bool doubtful; /* its settle may have been run: only what is accepted is booked */
+	struct protocol_lane_id lane;
+	struct id128 family;
+	enum protocol_role role;
+	uint64_t nonce, q; /* of the attempt: it is booked once */
+	struct protocol_usage usage;
+};
+
 struct protocol_failure {
 	uint32_t slot;
 	uint64_t q;
@@ -110,12 +121,13 @@ void protocol_call_fail(struct call_list *list, uint64_t tag, struct span ns,
 void protocol_call_release(struct call_list *list, uint64_t tag, struct span ns,
                            struct protocol_session session);
 void protocol_call_release_slot(struct call_list *list, uint32_t slot, uint64_t q,
-                                bool sent);
+                                bool sent, const struct protocol_usage *usage);
 void protocol_call_bye(struct call_list *list, uint64_t tag, struct span ns,
                        struct protocol_session session);
 void protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns);
 void protocol_call_settle_late_job(struct call_list *list, struct span id,
-                                   const struct protocol_delivery *delivery);
+                                   const struct protocol_delivery *delivery,
+                                   const struct protocol_late *late);
 
 /* Scheduler; `owner` is what `rule` answered. */
 void protocol_call_rule(struct call_list *list, uint64_t tag, struct span ns,

@@ -11,6 +11,7 @@ static const struct {
 	[PROTOCOL_EVENT_BEGAN] = { "began", "lfgru" },
 	[PROTOCOL_EVENT_DONE] = { "done", "lfgru" },
 	[PROTOCOL_EVENT_BACK] = { "back", "lfgrw" },
+	[PROTOCOL_EVENT_SPENT] = { "spent", "lfgrwu" },
 	[PROTOCOL_EVENT_TICKET] = { "ticket", "lgk" },
 	[PROTOCOL_EVENT_PRESSURE] = { "pressure", "nwt" },
 	[PROTOCOL_EVENT_EMPTY] = { "empty", "f" },

@@ -12,6 +12,7 @@ enum protocol_event_kind {
 	PROTOCOL_EVENT_BEGAN,     /* lane family generation role usage */
 	PROTOCOL_EVENT_DONE,      /* lane family generation role usage */
 	PROTOCOL_EVENT_BACK,      /* lane family generation role word */
+	PROTOCOL_EVENT_SPENT,     /* lane family generation role word usage */
 	PROTOCOL_EVENT_TICKET,    /* lane generation ok; usage if ok, else word */
 	PROTOCOL_EVENT_PRESSURE,  /* name (budget) word until_ms */
 	PROTOCOL_EVENT_EMPTY,     /* family */

@@ -54,11 +54,26 @@ merge_responses(struct usage *usage, const struct tape *tape, uint32_t at)
 	take_details(usage, tape, tape_find(tape, at, "input_tokens_details"));
 }
 
+/* Counters by tool; any above zero will do. */
+static void
+take_server_tools(struct usage *usage, const struct tape *tape, uint32_t object)
+{
+	static const char *const counters[] = { "web_search_requests",
+		                                "web_fetch_requests",
+		                                "code_execution_requests" };
+	int64_t count;
+
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
+		if (take(tape, object, counters[i], &count) && count > 0)
+			usage->server_tool = true;
+}
+
 static void
 merge_anthropic(struct usage *usage, const struct tape *tape, uint32_t at)
 {
 	uint32_t parts = tape_find(tape, at, "cache_creation");
 
+	take_server_tools(usage, tape, tape_find(tape, at, "server_tool_use"));
 	(void)take(tape, at, "input_tokens", &usage->uncached);
 	(void)take(tape, at, "cache_read_input_tokens", &usage->read);
 	(void)take(tape, at, "cache_creation_input_tokens", &usage->written);

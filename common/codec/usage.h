@@ -28,9 +28,10 @@ struct usage {
 	int64_t written_1h;
 	int64_t uncached;
 	int64_t output;
-	int64_t input;  /* read + written + uncached, or the provider's own total */
-	bool seen;      /* a usage object was found at all */
-	bool inclusive; /* `input` is the provider's total, cached tokens and all */
+	bool server_tool; /* the provider ran tools of its own */
+	int64_t input;    /* read + written + uncached, or the provider's own total */
+	bool seen;        /* a usage object was found at all */
+	bool inclusive;   /* `input` is the provider's total, cached tokens and all */
 };
 
 void usage_init(struct usage *usage); /* all unknown */

@@ -120,6 +120,7 @@ local function fail()
 	local lease = lease_parse(got[2])
 	local lane = lease_drop(lease, refund ~= 'none' and refund, kind == 'unsent')
 	local used = usage.parse(words)
+	usage.spend(lease, WHY[kind], words)
 	usage.touch(lease, lane, used)
 	if kind == 'retry' or kind == 'fatal' then
 		usage.correct(lease, lane, used)
@@ -148,26 +149,29 @@ local function fail()
 	return { 'OK', now, what }
 end
 
--- release nonce c (slot q sent)…
+-- release nonce c (slot q sent)…     sent: 0, 1, or 1 and behind a blank a usage
 local function release()
 	local nonce = nonce_at(2)
 	local name = key.ns .. 'lease:' .. nonce
 	local names = {}
 	for i = 4, argc, 3 do
 		names[#names + 1] = slot_at(i)
-		number_at(i + 2, 'sent', 1)
+		if not find(text_at(i + 2, 'sent'), '^[01]$') and not find(argv[i + 2], '^1 ') then
+			refuse('sent', 'expected 0, 1, or 1 and a usage')
+		end
 	end
 	local session, got = session_read(name, names, #names)
 	if not session then
 		return got
 	end
 	problems = {}
-	local rows, sent, seen = {}, {}, {}
+	local rows, sent, seen, words = {}, {}, {}, {}
 	for i = 1, #names do
 		local at, text = 3 * i + 1, got[i + 1]
 		if lease_carries(text, argv[at + 1]) and not seen[names[i]] then
 			rows[#rows + 1] = { names[i], text }
-			sent[names[i]] = argv[at + 2] == '1'
+			sent[names[i]] = argv[at + 2] ~= '0'
+			words[names[i]] = sub(argv[at + 2], 3)
 			seen[names[i]] = true
 		else
 			problem(names[i], 'TOKEN', text)
@@ -175,6 +179,7 @@ local function release()
 	end
 	sessions.empty(name, rows, function(lease)
 		local was = job.is_ended(lease.id)
+		usage.spend(lease, was and 'dropped' or 'released', words[lease.slot])
 		sessions.release(lease, sent[lease.slot], 'released')
 		if was then
 			problem(lease.slot, 'ENDED')

@@ -212,6 +212,7 @@ end
 -- A worker died, or held a job for longer than any job may last.  Two such ends make a
 -- suspect, of which a session holds one at a time; the next one is poison.
 function job.give_back_recovered(lease, lane, why, counts)
+	usage.spend(lease, why, '- - - - - - b=1')
 	if lease.role == 't' then
 		ticket.finish(lease, lane, 4, why)
 		return

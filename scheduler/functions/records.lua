@@ -141,7 +141,7 @@ end
 
 -- ---- usage: sent first read written uncached output [limits] -----------------------
 
-local usage = {} -- parse, words; touch and correct are in settle.lua
+local usage = {} -- parse, words, spend; touch and correct are in settle.lua
 local NOTHING = {} -- of a usage of which nothing is known
 
 function usage.parse(text)
@@ -161,4 +161,13 @@ end
 -- What the event line says: unknown is six dashes.
 function usage.words(text)
 	return text == '' and '- - - - - -' or (gsub(text, '[\r\n|]', ' '))
+end
+
+-- An attempt that ended without an answer and was paid for, or may have been: `b=1`.
+function usage.spend(lease, why, text)
+	local used = usage.parse(text)
+	if used.read or used.uncached or find(text, 'b=1', 1, true) then
+		say('spent ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
+			lease.role .. ' ' .. why .. ' ' .. usage.words(text))
+	end
 end

@@ -83,6 +83,7 @@ local function settle_whole(text, words, reply, ttl, result)
 		return lane, false
 	end
 	if job.is_ended(lease.id) then
+		usage.spend(lease, 'dropped', words)
 		job.drop_ended(lease)
 		return lane, true
 	end
@@ -314,20 +315,41 @@ function job.end_waiting(id, slim, reason)
 	end
 end
 
+-- What a late result has cost, once per attempt: `attempt` is "lane family role token".  A
+-- token with a question mark: its settle may have been run, and said all this.
+local function late_spend(attempt, why, words)
+	local lane, family, role, doubt, token =
+		match(attempt, '^(%x+%.%d+) (%x*) (%a) (%??)([%w.]+)$')
+	if doubt == '?' and why ~= 'accepted' then
+		return
+	end
+	local fresh = lane and #token <= 64 and
+		quiet('SET', key.ns .. 'paid:' .. token, '1', 'NX', 'PX', DAY)
+	if not fresh or fresh.err then
+		return
+	end
+	usage.spend({ lane = lane, family = family, role = role, g = 0 }, why, words)
+end
+
 -- settle_late (id reply result_ttl result)…
+-- settle_late usage (id reply result_ttl result attempt usage)…
 local function settle_late()
 	local wanted = {}
-	for i = 2, argc, 4 do
+	local first, width = 2, 4
+	if argv[2] == 'usage' then
+		first, width = 3, 6
+	end
+	for i = first, argc, width do
 		if not is_job(argv[i]) then
 			refuse('id', 'expected a job id, got "' .. sub(argv[i], 1, 40) .. '"')
 		end
 		number_at(i + 2, 'result_ttl')
-		text_at(i + 3, 'result')
+		text_at(i + width - 1, width == 6 and 'usage' or 'result')
 		wanted[argv[i]] = true
 	end
 	local leased = leased_among(wanted)
 	local answer = { 'OK', now }
-	for i = 2, argc, 4 do
+	for i = first, argc, width do
 		local id = argv[i]
 		local kind = not leased[id] and not call('ZSCORE', key.dead, id) and job.payload_kind(id)
 		if kind then
@@ -341,6 +363,10 @@ local function settle_late()
 	book_check()
 
 	book_store()
+	for i = first, width == 6 and argc or 0, width do
+		local word = answer[3 + (i - first) / width]
+		late_spend(argv[i + 4], word == 'OK' and 'accepted' or 'late', argv[i + 5])
+	end
 	deliver()
 	return answer
 end

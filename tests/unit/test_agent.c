@@ -53,6 +53,10 @@ idle(uint64_t ms)
 
 /* ---- greeting and claims --------------------------------------------------------- */
 
+/* What a late result says of its attempt: its lane, and a token that the seed draws. */
+#define PAID(doubt) \
+	RIG_LANE " " RIG_FAMILY " p " doubt "1546998764402558742.2 - - - - - -"
+
 START_TEST(agent_greets_with_hello_and_claims_into_all_slots)
 {
 	struct agent_config config = rig_config(4);
@@ -315,9 +319,30 @@ START_TEST(agent_offers_a_result_late_when_its_lease_has_gone_meanwhile)
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 9000 [] [0 TOKEN -]]");
-	EXPECT_CALLS("settle_late 1-1 - 0 {}\n");
+	EXPECT_CALLS("settle_late usage 1-1 - 0 {} " PAID("") "\n");
 	rig_answer(&rig, "[OK 501000 OK]");
 	EXPECT_COMMANDS("drop 77\nnote accepted 77\n");
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(agent_says_what_a_stopped_request_may_have_cost)
+{
+	struct agent_outcome outcome = { .end = AGENT_STOPPED };
+
+	begin(1);
+	rig_give(&rig, 1);
+	rig_send(&rig, 0);
+	agent_stop(rig.agent, rig.now_ms, 0);
+	rig_step(&rig);
+	(void)rig_calls(&rig);
+	outcome.usage = protocol_usage_none();
+	outcome.usage.read = 30000;
+	outcome.usage.uncached = 20;
+	outcome.usage.may_bill = 1;
+	agent_ended(rig.agent, rig.now_ms, 0, rig.run_q[0], &outcome);
+	rig_step(&rig);
+	EXPECT_CALLS("release 1 0 2 1 - - 30000 - 20 - b=1\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -509,7 +534,7 @@ START_TEST(agent_takes_an_empty_slot_as_settled_but_offers_the_result_once_more)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2]");
-	EXPECT_CALLS("claim 2 4 0\nsettle_late 1-1 - 0 {}\n");
+	EXPECT_CALLS("claim 2 4 0\nsettle_late usage 1-1 - 0 {} " PAID("?") "\n");
 	rig_answer(&rig, NOTHING);
 	rig_answer(&rig, "[OK 501000 FENCED]");
 	EXPECT_COMMANDS("drop 77\nnote refused 77\n");
@@ -545,7 +570,7 @@ START_TEST(agent_lets_paid_requests_run_when_their_lease_is_gone)
 	EXPECT_COMMANDS("note orphan 0\n");
 	EXPECT_CALLS(""); /* the slot is not free */
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("claim 2 3 0\nsettle_late 1-1 - 0 {}\n");
+	EXPECT_CALLS("claim 2 3 0\nsettle_late usage 1-1 - 0 {} " PAID("") "\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -684,12 +709,12 @@ START_TEST(agent_batches_late_results_once_a_second)
 		if (i != 1)
 			continue;
 		rig_step(&rig);
-		EXPECT_CALLS("settle_late 3-1 box 5 R\n");
+		EXPECT_CALLS("settle_late usage 3-1 box 5 R - -\n");
 	}
 	rig_answer(&rig, "[OK 501000 OK]");
 	EXPECT_CALLS("");
 	rig_pass(&rig, 1000);
-	EXPECT_CALLS("settle_late 3-1 box 5 R 3-1 box 5 R\n");
+	EXPECT_CALLS("settle_late usage 3-1 box 5 R - - 3-1 box 5 R - -\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -705,7 +730,7 @@ START_TEST(agent_offers_late_results_again_after_a_loss)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2]");
-	EXPECT_CALLS("claim 2 2 0\nsettle_late 3-1 - 0 R\n");
+	EXPECT_CALLS("claim 2 2 0\nsettle_late usage 3-1 - 0 R - -\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -1100,6 +1125,7 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_keeps_a_settled_result_for_ten_seconds,
            agent_keeps_no_more_results_than_it_may,
            agent_offers_a_result_late_when_its_lease_has_gone_meanwhile,
+           agent_says_what_a_stopped_request_may_have_cost,
            agent_throws_away_the_result_of_a_cancelled_job,
            agent_doubles_the_back_off_of_failures_up_to_a_bound,
            agent_waits_longer_than_its_back_off_if_the_provider_says_so,

@@ -192,6 +192,23 @@ START_TEST(protocol_usage_carries_limits)
 }
 END_TEST
 
+START_TEST(protocol_usage_carries_what_only_the_ledger_needs)
+{
+	static const char want[] = "1 2 - - 5 6 h=10,R=7,W=8,s=1,b=1";
+	struct protocol_usage usage;
+	char text[PROTOCOL_USAGE_SIZE];
+
+	ck_assert_int_eq(protocol_parse_usage(SPAN(want), &usage), 0);
+	ck_assert_int_eq(usage.read, PROTOCOL_UNKNOWN);
+	ck_assert_int_eq(usage.written_1h, 10);
+	ck_assert_int_eq(usage.billed_read, 7);
+	ck_assert_int_eq(usage.billed_written, 8);
+	ck_assert_int_eq(usage.server_tool, 1);
+	ck_assert_int_eq(usage.may_bill, 1);
+	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)), want);
+}
+END_TEST
+
 START_TEST(protocol_usage_refuses_what_is_none)
 {
 	static const char *const bad[] = {
@@ -220,6 +237,7 @@ END_TEST
 START_TEST(protocol_usage_size_is_enough_for_the_largest)
 {
 	struct protocol_usage usage = {
+		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
 		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
 		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
 	};
@@ -391,6 +409,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"began " LANE " " NODE " 12 l 1 2 0 30012 40 -",
 		"done " LANE " - 12 t - - - - - -",
 		"back " LANE " " NODE " 12 c worker_died",
+		"spent " LANE " " NODE " 12 p failed 1 2 0 30012 40 - b=1",
 		"ticket " LANE " 3 ok 1 2 3 4 5 6",
 		"ticket " LANE " 3 failed overdue",
 		"pressure acct:sonnet 429 1700000000000",
@@ -674,6 +693,7 @@ SUITE_MAIN(
 	protocol_ticket_round_trips, protocol_list_of_nothing_has_no_items,
 	protocol_budget_names_what_is_paid_together,
 	protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
+	protocol_usage_carries_what_only_the_ledger_needs,
 	protocol_usage_refuses_what_is_none,
 	protocol_usage_size_is_enough_for_the_largest, protocol_family_record_round_trips,
 	protocol_lane_record_round_trips, protocol_record_clamps_a_number_to_its_column,

@@ -241,6 +241,7 @@ agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late)
 	result->is_spooled = true;
 	memcpy(result->id, late->id.data, late->id.len);
 	result->id_len = (uint32_t)late->id.len;
+	result->attempt = (struct protocol_late){ .known = false };
 	result->outcome = (struct agent_outcome){
 		.end = AGENT_DONE,
 		.handle = late->handle,

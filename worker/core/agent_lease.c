@@ -110,6 +110,7 @@ agent_lease_leave(struct agent *agent, uint32_t index, uint64_t q, bool was_sent
 
 	slot->lease_q = q;
 	slot->leave_sent = was_sent;
+	slot->leave_usage = protocol_usage_none();
 	if (slot->run == SLOT_RUN_WAITING) {
 		(void)heap_remove(&agent->leaders, index);
 		slot_wipe(slot);
@@ -188,7 +189,7 @@ agent_lease_stop(struct agent *agent, uint32_t index, enum slot_why why)
 /* A slow leader of a warm-up tells the scheduler; a job is only handed back: it has done
  * nothing wrong, and no attempt of it may be lost to caching. */
 static void
-end_stopped(struct agent *agent, uint32_t index)
+end_stopped(struct agent *agent, uint32_t index, const struct agent_outcome *outcome)
 {
 	struct slot *slot = &agent->slots.slots[index];
 	uint64_t q = slot->run_q;
@@ -203,6 +204,7 @@ end_stopped(struct agent *agent, uint32_t index)
 	if (!is_slow_ticket) {
 		forget_run(agent, index, SLOT_LEASE_NONE);
 		agent_lease_leave(agent, index, q, was_sent);
+		slot->leave_usage = outcome->usage;
 		return;
 	}
 	result = result_take(&agent->results, RESULT_FRESH);
@@ -213,7 +215,7 @@ end_stopped(struct agent *agent, uint32_t index)
 		.end = AGENT_RETRY,
 		.attempts_max = 1,
 		.reason = SPAN("leader_timeout"),
-		.usage = protocol_usage_none(),
+		.usage = outcome->usage,
 	};
 	slot->end = AGENT_RETRY;
 	slot->result = result;
@@ -231,6 +233,14 @@ take_result(struct agent *agent, uint32_t index, const struct agent_outcome *out
 	result->q = slot->run_q;
 	result->since_ms = agent->now_ms;
 	result->outcome = *outcome;
+	result->attempt = (struct protocol_late){
+		.known = true,
+		.lane = slot->lane,
+		.family = slot->family,
+		.role = slot->role,
+		.nonce = agent->session.nonce,
+		.q = slot->run_q,
+	};
 	if (!slot_is_ticket(slot)) {
 		VERIFY(slot->id_len <= sizeof result->id);
 		memcpy(result->id, slot->id, slot->id_len);
@@ -250,7 +260,7 @@ agent_lease_ended(struct agent *agent, uint32_t index,
 	agent->is_dirty = true;
 	if (outcome->end == AGENT_STOPPED) {
 		VERIFY(outcome->handle == 0);
-		end_stopped(agent, index);
+		end_stopped(agent, index, outcome);
 		return;
 	}
 	if (outcome->end == AGENT_UNFETCHED) {
@@ -259,7 +269,7 @@ agent_lease_ended(struct agent *agent, uint32_t index,
 		    slot->run == SLOT_RUN_LOADING)
 			slot_set(&agent->slots, index, SLOT_LEASE_OURS, SLOT_RUN_WAITING);
 		else
-			end_stopped(agent, index);
+			end_stopped(agent, index, outcome);
 		return;
 	}
 

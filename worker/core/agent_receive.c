@@ -273,6 +273,7 @@ settle_slot(struct agent *agent, const struct protocol_claim *claim,
 		agent_lease_void(agent, item->slot);
 		return;
 	}
+	agent->results.results[item->result].attempt.doubtful = false;
 	agent_lease_lose(agent, item->slot);
 	if (problem->held.len > 0)
 		read_again(agent);
@@ -397,10 +398,16 @@ settled_late(struct agent *agent, const struct flight *flight, const struct repl
 	}
 }
 
-/* A call that was refused as a whole: only late results know nothing of the table. */
+/* A call that was refused as a whole: only late results know nothing of the table.  What
+ * was to be settled is not. */
 static void
 refused(struct agent *agent, const struct flight *flight)
 {
+	for (uint32_t i = 0; flight->kind == FLIGHT_SETTLE && i < flight->items_count;
+	     i++)
+		if (is_settling(agent, &flight->items[i]))
+			agent->results.results[flight->items[i].result].attempt.doubtful =
+				false;
 	if (flight->kind != FLIGHT_LATE)
 		return;
 	for (uint32_t i = 0; i < flight->items_count; i++)

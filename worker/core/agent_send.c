@@ -169,7 +169,10 @@ send_releases(struct agent *agent, struct call_list *calls)
 	       (index = slot_first(slots, SLOT_QUEUE_RELEASE)) != SLOT_NONE) {
 		struct slot *slot = &slots->slots[index];
 
-		protocol_call_release_slot(calls, index, slot->lease_q, slot->leave_sent);
+		struct protocol_usage usage = redis_usage(agent, slot->leave_usage);
+
+		protocol_call_release_slot(calls, index, slot->lease_q, slot->leave_sent,
+		                           &usage);
 		flight->items[flight->items_count++] =
 			(struct flight_item){ index, RESULT_NONE, slot->lease_q };
 		slot_set(slots, index, SLOT_LEASE_RELEASING, slot->run);
@@ -365,6 +368,7 @@ send_settle(struct agent *agent, struct call_list *calls)
 		flight->items[i] =
 			(struct flight_item){ index, slot->result, slot->lease_q };
 		flight->items_count++;
+		agent->results.results[slot->result].attempt.doubtful = true;
 		slot->next_q = 0;
 		if (claims) {
 			slot->next_q = flight->q + flight->claims_count;
@@ -423,12 +427,16 @@ send_late(struct agent *agent, struct call_list *calls)
 	     index = result_next(pool, index)) {
 		struct result *result = &pool->results[index];
 		struct protocol_delivery delivery = delivery_of(&result->outcome);
+		struct protocol_late late;
 
 		bytes = outcome_bytes(&result->outcome);
 		if (!call_fits(calls, 8, (uint32_t)(bytes + AGENT_CALL_BYTES)))
 			break;
-		protocol_call_settle_late_job(
-			calls, (struct span){ result->id, result->id_len }, &delivery);
+		late = result->attempt;
+		late.usage = redis_usage(agent, result->outcome.usage);
+		protocol_call_settle_late_job(calls,
+		                              (struct span){ result->id, result->id_len },
+		                              &delivery, &late);
 		flight->items[flight->items_count++] =
 			(struct flight_item){ SLOT_NONE, index, 0 };
 		result->in_flight = true;

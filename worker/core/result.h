@@ -13,6 +13,7 @@
 #ifndef WORKER_CORE_RESULT_H
 #define WORKER_CORE_RESULT_H
 
+#include "common/codec/protocol_call.h"
 #include "worker/core/agent.h"
 
 #define RESULT_NONE UINT32_MAX
@@ -36,7 +37,8 @@ struct result {
 	bool is_spooled;   /* AGENT_SPOOL was said */
 	bool in_flight;    /* late and resent: part of a call */
 	char id[PROTOCOL_JOB_ID_SIZE];
-	uint32_t id_len; /* 0: a ticket, nothing to deliver late */
+	uint32_t id_len;              /* 0: a ticket, nothing to deliver late */
+	struct protocol_late attempt; /* fresh and late; its usage is the outcome's */
 	struct agent_outcome outcome;
 };
 

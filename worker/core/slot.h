@@ -81,6 +81,7 @@ struct slot {
 	uint64_t table_q; /* what attach found in it; 0: nothing */
 	bool was_sent;    /* the run's request went out */
 	bool leave_sent;  /* what release has to say */
+	struct protocol_usage leave_usage;
 	bool has_begun;
 	bool begin_due; /* its `begin` waits to be sent */
 	bool begin_acked;
