@@ -10,9 +10,10 @@ import time
 
 FIXED = {"families", "lanes", "pools", "workers", "idle", "ends", "unused", "meta", "events",
          "status", "jobs", "pressure", "look", "stamp",
-         "deadline"}  # the last: deadlines of jobs that are done
+         "ledger", "deadline"}  # the last: deadlines of jobs that are done
 FAMILIES = ("px", "under", "budget", "session", "lease", "prefix", "result", "reply", "slim",
-            "past", "dead", "open", "held", "ready", "back", "now")
+            "past", "dead", "open", "held", "ready", "back", "now",
+            "ledger", "paid")
 COUNTS = ["drained", "stream", "slims", "ready", "back", "now", "leases", "later", "dead",
           "ended"]
 PATIENCE_S = 10  # marks go when their id is met, which takes a beat
