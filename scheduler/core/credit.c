@@ -419,12 +419,15 @@ credit_find(struct core *core, uint32_t index, enum lane_role role, uint64_t g,
 }
 
 /* A leader of lanes that are all checked by now was heard before the restart, and so was
- * a reader of lanes that are being written again. */
+ * a reader of lanes that are being written again.  A ticket may be either, and it ends
+ * when it was heard. */
 static bool
 still_counts(const struct core *core, const struct family *family, uint32_t places,
              enum lane_role role)
 {
 	VERIFY(places >> family->lanes_count == 0);
+	if (role == LANE_TICKET)
+		return true;
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		enum lane_gate gate = core->lanes[family->lanes[i]].gate;
 
