@@ -120,9 +120,10 @@ local function serve(lane, budget)
 			want)
 	end
 	local credits = sub(lane.rec, 14, 16) + 0
+	local role = byte(lane.rec, 17) == 50 and 'c' or 'l'
 	while want > 0 and credits > 0 and still_waits(family, class) do
-		if not start.leader(lane, family, budget, byte(lane.rec, 17) == 50 and 'c' or 'l') then
-			return
+		if not start.leader(lane, family, budget, role, class) then
+			break
 		end
 		want, credits = want - 1, credits - 1
 		lane.rec = put(lane.rec, 14, 16, credits)

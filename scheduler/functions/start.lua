@@ -269,9 +269,12 @@ end
 
 -- The writer of a cold entry, or the first to look: among the first 32 the first that has
 -- not failed yet and has no estimate of its own, for those are the large ones.
-function start.leader(lane, family, budget, role)
+function start.leader(lane, family, budget, role, class)
 	local view = VIEW[family.bits]
 	local band = view.sole > 0 and view.sole or start.best_band(family, view, false)
+	if band > 0 and VIEW[family.bits].class > class then
+		return false
+	end
 	for pass = 1, 2 do -- the second takes anybody
 		for back = 1, 0, -1 do
 			local queue = band > 0 and floor(view[band] / (2 - back)) % 2 == 1 and

@@ -375,6 +375,19 @@ def test_a_leader_waits_for_its_turn_behind_jobs_that_nothing_holds_i4(store):
     assert [job.role for job in claim.jobs] == ["n", "p", "l"]
 
 
+def test_a_leader_waits_for_its_turn_when_the_urgent_job_has_ended_i4(store):
+    first, second = Family(1), Family(2)
+    ids = store.enqueue(first, 1)
+    others = store.enqueue(second, 1)
+    urgent = store.enqueue(second, 1, "h")
+    store.open(first, rank=5)
+    store.grant(second.lane, g=0, g_new=1, gate=WRITING, credits=1, role=1, window=1000, rank=6)
+    store.call("cancel", urgent[0])
+    claim = Worker(store).claim(0, 1)
+    assert claim.ids == ids + others
+    assert [job.role for job in claim.jobs] == ["p", "l"]
+
+
 def test_a_lane_that_takes_another_turn_keeps_slots_and_answers_together(store):
     """Each lane reports a first event: a run of its own, before the others of its lane."""
     first, second = Family(1), Family(2)

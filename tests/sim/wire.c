@@ -90,7 +90,8 @@ is_current(const struct wire_connection *connection)
 	return connection->wire->connection == connection;
 }
 
-/* A frozen client hears nothing: whatever comes is kept for it, in order. */
+/* A frozen client hears nothing: whatever comes is kept for it, in order, even if it
+ * thaws before. */
 static bool
 is_put_off(const struct wire *wire, agenda_fn *run, void *context)
 {
@@ -98,6 +99,8 @@ is_put_off(const struct wire *wire, agenda_fn *run, void *context)
 
 	if (!wire->frozen_until_us || now_us >= *wire->frozen_until_us)
 		return false;
+	wire->connection->answer_arrives_us =
+		MAX(wire->connection->answer_arrives_us, *wire->frozen_until_us);
 	agenda_at(wire->hub->agenda, *wire->frozen_until_us, run, context, 0);
 	return true;
 }
