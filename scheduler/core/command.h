@@ -36,8 +36,8 @@ enum command_kind {
 };
 
 /* Columns of the lane record that the scheduler owns.  `credits`, `role` and `ticket`
- * take effect iff g_new differs from g; `until_ms` is then set, otherwise only raised.
- * `chain` is the px list, root to this node. */
+ * take effect iff g_new differs from g.  `until_ms` is set then, and where the lane was
+ * not open; else it is only raised.  `chain` is the px list, root to this node. */
 struct command_grant {
 	struct lane_id lane;
 	bool has_family; /* the lane's node is the leaf of a family of the same id */

@@ -278,7 +278,8 @@ take_hit(const struct word *word)
 	if (lane->gate != LANE_CHECKING)
 		start_checking(word);
 	lane_refresh(core, word->lane, sent_ms);
-	pass_stage(word);
+	if (lane->gate == LANE_CHECKING) /* else nobody can look, and it is open */
+		pass_stage(word);
 }
 
 static void

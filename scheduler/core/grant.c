@@ -115,12 +115,13 @@ needs_g(const struct lane *lane, const struct credit *credit,
 	return record->marks != granted->marks;
 }
 
-/* Without a new g neither marks may change nor `until` get shorter. */
+/* Without a new g neither marks may change nor the `until` of an open lane get shorter.
+ */
 static void
 soften(const struct lane *lane, struct lane_record *record)
 {
 	record->marks = lane->granted.marks;
-	if (record->until_ms != COMMAND_KEEP && lane->granted.gate != LANE_GATE_COUNT &&
+	if (record->until_ms != COMMAND_KEEP && lane->granted.gate == LANE_OPEN &&
 	    record->until_ms < lane->granted.until_ms)
 		record->until_ms = COMMAND_KEEP;
 }

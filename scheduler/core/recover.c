@@ -47,7 +47,8 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 	case LANE_OPEN:
 		if (event->until_ms <= core->now_ms)
 			break;
-		lane->until_ms = event->until_ms;
+		lane->until_ms =
+			MIN(event->until_ms, lane_warm_until(core, lane, core->now_ms));
 		lane_move(core, index, LANE_OPEN, LANE_REASON_NONE);
 		break;
 	case LANE_BYPASS:

@@ -145,9 +145,9 @@ local function lane_columns(lane, at, g, g_new)
 	end
 	local credits, role = sub(rec, 14, 16), sub(rec, 17, 17)
 	local till = field(13, 'until', 36, 49)
-	if g_new == g then
+	if g_new == g and byte(rec, 2) == 51 then -- a start may have raised it
 		till = max(till, sub(rec, 36, 49) + 0)
-	else
+	elseif g_new ~= g then
 		credits = format('%03d', field(9, 'credits', 14, 16))
 		role = format('%d', field(10, 'role', 17, 17))
 	end

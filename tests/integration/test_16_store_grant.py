@@ -3,7 +3,7 @@
 import redis
 import pytest
 
-from store import CHECKING, CLOSED, NEVER, OPEN, WRITING, Family, Worker
+from store import BYPASS, CHECKING, CLOSED, LEAKY, NEVER, OPEN, WRITING, Family, Worker
 from test_11_store_claim import opened
 
 
@@ -57,6 +57,17 @@ def test_until_only_rises_within_a_generation(store):
     assert store.lane(family.lane).until == 6000
     store.grant(family.lane, until=3000)
     assert store.lane(family.lane).until == 3000
+
+
+@pytest.mark.parametrize("gate", [CLOSED, WRITING, CHECKING, BYPASS, LEAKY])
+def test_an_until_is_set_where_nothing_was_open(store, gate):
+    """All these have none: if it stood, the lane would be open for ever."""
+    family = Family(1)
+    store.enqueue(family)
+    store.grant(family.lane, gate=gate)
+    assert store.lane(family.lane).until == NEVER
+    store.grant(family.lane, g_new=1, gate=OPEN, until=5000)
+    assert store.lane(family.lane).until == 5000
 
 
 def test_credits_belong_to_a_new_generation(store):

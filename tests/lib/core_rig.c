@@ -122,11 +122,13 @@ grant(struct core_rig *rig, const struct command_grant *command)
 			node->ticket =
 				command->ticket ? LANE_TICKET_WANTED : LANE_TICKET_NONE;
 			node->ticket_deadline_ms = command->ticket_deadline_ms;
-			if (command->until_ms != COMMAND_KEEP)
-				node->until_ms = command->until_ms;
-		} else if (command->until_ms != COMMAND_KEEP) {
-			node->until_ms = MAX(node->until_ms, command->until_ms);
 		}
+		if (command->until_ms == COMMAND_KEEP)
+			;
+		else if (command->g_new != node->g || node->gate != LANE_OPEN)
+			node->until_ms = command->until_ms;
+		else
+			node->until_ms = MAX(node->until_ms, command->until_ms);
 		node->g = command->g_new;
 		node->gate = command->gate;
 		node->reason = command->reason;
@@ -935,6 +937,7 @@ parse_node(struct core_rig *rig, const char **chain, uint32_t parent, uint32_t *
 		.id = named(name),
 		.parent = parent,
 		.window = LANE_WINDOW,
+		.until_ms = LANE_FOREVER,
 		.readable_ms = NEVER,
 		.tokens = 10000 + (parent == NONE ? 0 : rig->nodes[parent].tokens),
 	};

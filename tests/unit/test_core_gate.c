@@ -314,6 +314,42 @@ START_TEST(gate_closed_for_misses_opens_after_one_two_and_four_readers)
 }
 END_TEST
 
+/* Nobody could look any more: no stages then. */
+START_TEST(gate_closed_for_misses_opens_by_a_hit_where_nothing_streams)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_MODEL };
+	struct lane *lane;
+
+	burst(rig, "S", 5);
+	core_rig_evict(rig);
+	rig->knobs.lag_ms = 60000;
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 6000);
+	lane = lane_named(rig, "S");
+	ck_assert_int_eq(lane->gate, LANE_CLOSED);
+	ck_assert(lane->careful);
+	rig->model.streams = false;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+	core_rig_run(rig, 10000);
+	event = (struct event){ .kind = EVENT_DONE };
+	event.usage = (struct event_usage){
+		.lane = { core_rig_node(rig, "S")->id, 0 },
+		.g = lane->g,
+		.role = LANE_HOLD_LIMIT,
+		.sent_ms = rig->now_ms - 5000,
+		.first_ms = rig->now_ms - 5000,
+		.read = 10000,
+		.at_ms = rig->now_ms,
+	};
+	core_rig_feed(rig, &event);
+	ck_assert_int_eq(lane->gate, LANE_OPEN);
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(gate_closed_twice_within_a_lifetime_is_leaky)
 {
 	struct core_rig *rig = fresh(1);
@@ -720,6 +756,7 @@ SUITE_MAIN_WITH_DEATHS(
                    gate_of_an_opaque_body_is_none,
                    gate_three_misses_without_a_later_hit_close_a_lane,
                    gate_closed_for_misses_opens_after_one_two_and_four_readers,
+                   gate_closed_for_misses_opens_by_a_hit_where_nothing_streams,
                    gate_closed_twice_within_a_lifetime_is_leaky,
                    gate_a_hit_outweighs_misses_that_were_sent_before_it,
                    gate_of_a_best_effort_upstream_never_closes_for_misses,

@@ -252,6 +252,39 @@ START_TEST(grant_is_proved_by_an_event_of_its_generation)
 }
 END_TEST
 
+/* A canary waits in S while somebody from elsewhere proves that S can be read. */
+START_TEST(grant_opens_with_an_until_also_while_a_credit_is_out)
+{
+	struct core_rig *rig = fresh();
+	struct event event = { .kind = EVENT_DONE };
+	struct core_rig_node *node;
+
+	rig->knobs.stopped = false;
+	(void)core_rig_admit(rig, "S", 5);
+	core_rig_run(rig, 2900);
+	rig->knobs.stopped = true;
+	core_rig_run(rig, 3000);
+	core_rig_restart(rig);
+	node = core_rig_node(rig, "S");
+	ck_assert_int_eq(node->gate, LANE_CHECKING);
+	ck_assert_uint_eq(node->credits, 1);
+	event.usage = (struct event_usage){
+		.lane = { node->id, 0 },
+		.g = node->g,
+		.role = LANE_HOLD_LIMIT,
+		.sent_ms = rig->now_ms,
+		.first_ms = rig->now_ms,
+		.read = 10000,
+		.at_ms = rig->now_ms,
+	};
+	core_rig_feed(rig, &event);
+	core_rig_run(rig, 1);
+	ck_assert_int_eq(node->gate, LANE_OPEN);
+	ck_assert_uint_lt(node->until_ms, rig->now_ms + rig->knobs.ttl_ms);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(grant_opens_with_an_until_and_shortens_it_only_with_a_new_g)
 {
 	struct core_rig *rig = fresh();
@@ -457,6 +490,7 @@ SUITE_MAIN("core_grant", grant_has_one_outcome_before_there_is_a_second,
            grant_older_than_memory_asks_for_a_rebuild,
            grant_whose_answer_was_lost_is_said_again_without_a_second_credit,
            grant_is_proved_by_an_event_of_its_generation,
+           grant_opens_with_an_until_also_while_a_credit_is_out,
            grant_opens_with_an_until_and_shortens_it_only_with_a_new_g,
            grant_of_other_marks_waits_for_the_credit, grant_names_the_segments_root_first,
            grant_leaves_ancestors_that_gate_nobody_alone,
