@@ -67,9 +67,16 @@ end
 
 -- ---- settle ------------------------------------------------------------------------
 
+-- What the provider says it used was used, whatever becomes of the job.
+local function take_usage(lease, lane, words)
+	if words ~= '' then
+		local used = usage.parse(words)
+		usage.touch(lease, lane, used)
+		usage.correct(lease, lane, used)
+	end
+end
+
 local function settle_ticket(lease, lane, words)
-	usage.touch(lease, lane, usage.parse(words))
-	usage.correct(lease, lane, usage.parse(words))
 	ticket.finish(lease, lane, 3, usage.words(words))
 end
 
@@ -78,6 +85,7 @@ end
 local function settle_whole(text, words, reply, ttl, result)
 	local lease = lease_parse(text)
 	local lane = lease_drop(lease)
+	take_usage(lease, lane, words)
 	if lease.role == 't' then
 		settle_ticket(lease, lane, words)
 		return lane, false
@@ -90,11 +98,6 @@ local function settle_whole(text, words, reply, ttl, result)
 	finish(lease.id, lease.slim, lease.delivery > 1)
 	family_of(lease.family)
 	result_out(lease.id, reply, ttl, result)
-	if words ~= '' then
-		local used = usage.parse(words)
-		usage.touch(lease, lane, used)
-		usage.correct(lease, lane, used)
-	end
 	if words ~= '' or lease.role ~= 'p' then
 		say('done ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
 			lease.role .. ' ' .. usage.words(words))

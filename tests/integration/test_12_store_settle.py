@@ -202,6 +202,16 @@ def test_usage_corrects_the_budget_and_speaks(store):
     assert 980 <= float(store.budget()["o.level"]) <= 990
 
 
+def test_usage_of_a_job_that_was_cancelled_is_charged_i10(store):
+    _, ids = opened(store, count=1, input=400)
+    store.grant_budget("acme:large", i=10000)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    assert store.ok("cancel", ids[0]) == ["ended"]
+    worker.settle([job], usage=f"{store.now()} {store.now()} 0 4000 150 20")
+    assert 5800 <= float(store.budget()["i.level"]) <= 5900
+
+
 def test_unknown_usage_corrects_nothing(store):
     opened(store, count=1, input=400)
     store.grant_budget("acme:large", i=10000)

@@ -85,27 +85,33 @@ read_leases(struct oracle *oracle)
 	}
 }
 
+/* The number in one field of a hash; 0 if there is none. */
+static uint64_t
+peek_number(struct oracle *oracle, const char *key, struct span field)
+{
+	const struct span argv[] = { SPAN("HGET"), span_from(key), field };
+
+	return oracle_book_number(
+		reply_text(server_peek(oracle->server, argv, ARRAY_SIZE(argv))));
+}
+
 static void
 read_budgets(struct oracle *oracle)
 {
 	for (uint32_t i = 0; i < oracle->budgets_count; i++) {
 		struct oracle_budget *budget = &oracle->budgets[i];
 		char key[ORACLE_NAME_SIZE + 32];
-		const struct span argv[] = { SPAN("HGET"), span_from(key), SPAN("pace") };
 
 		(void)snprintf(key, sizeof key, "warmq:budget:%s", budget->name);
-		budget->pace_now = (uint64_t)reply_integer(
-			server_peek(oracle->server, argv, ARRAY_SIZE(argv)), 0);
+		budget->pace_now = peek_number(oracle, key, SPAN("pace"));
 		budget->pace_before = budget->pace_now;
-		budget->parked_until_ms = 0;
+		budget->parked_until_ms = peek_number(oracle, key, SPAN("parked_until"));
 	}
 }
 
 void
 oracle_restore_all(struct oracle *oracle)
 {
-	const struct span argv[] = { SPAN("HGET"), SPAN("warmq:meta"), SPAN("tick") };
-
 	oracle->function[0] = '\0';
 	forget(oracle);
 	read_records(oracle);
@@ -117,7 +123,6 @@ oracle_restore_all(struct oracle *oracle)
 	}
 	read_leases(oracle);
 	read_budgets(oracle);
-	oracle->ticked_ms = (uint64_t)reply_integer(
-		server_peek(oracle->server, argv, ARRAY_SIZE(argv)), 0);
+	oracle->ticked_ms = peek_number(oracle, "warmq:meta", SPAN("tick"));
 	oracle->no_reap_until_ms = 0;
 }
