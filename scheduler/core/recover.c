@@ -4,6 +4,11 @@
 #include "scheduler/core/family.h"
 #include "scheduler/core/state.h"
 
+/* What happened while Redis was read, table after table, is in the event stream: a leader
+ * may have been given back and taken again, and be in none of the tables.  So long nobody
+ * is elected in its place. */
+#define HEAR_MS 1000
+
 void
 recover_family(struct core *core, const struct event_admitted *admitted)
 {
@@ -134,15 +139,20 @@ recover_lease(struct core *core, const struct event_start *lease)
 		credit_find(core, core->lanes[index].family, lease->role, lease->g, 0, 1);
 }
 
-/* Writings whose writer is gone begin anew. */
+/* Writings whose writer is gone begin anew, and so do checks without a reader. */
 static void
-close_orphans(struct core *core)
+end_orphan(struct core *core, uint32_t index)
 {
+	struct lane *lane = &core->lanes[index];
+
 	VERIFY(core->recovering);
-	for (uint32_t i = 0; i < core->config.lanes_max; i++)
-		if (core->lanes[i].below.count > 0 &&
-		    core->lanes[i].gate == LANE_WRITING && core->lanes[i].unproven == 0)
-			lane_move(core, i, LANE_CLOSED, LANE_REASON_NONE);
+	if ((lane->gate != LANE_WRITING && lane->gate != LANE_CHECKING) ||
+	    lane->unproven > 0)
+		return;
+	lane->ready_ms = MAX(lane->ready_ms, core->now_ms + HEAR_MS);
+	if (lane->gate == LANE_WRITING)
+		lane_move(core, index, LANE_CLOSED, LANE_REASON_NONE);
+	lane_arm(core, index);
 }
 
 /* It is active still, or was drained and its tail runs: it goes on where it was. */
@@ -183,7 +193,9 @@ recover_end(struct core *core)
 	VERIFY(core->recovering);
 	recover_credits(core, true);
 	recover_credits(core, false);
-	close_orphans(core);
+	for (uint32_t i = 0; i < core->config.lanes_max; i++)
+		if (core->lanes[i].below.count > 0)
+			end_orphan(core, i);
 	core->recovering = false;
 	for (uint32_t i = 0; i < core->config.families_max; i++)
 		if (core->families[i].lanes_count > 0)

@@ -158,11 +158,12 @@ end
 -- The score of a lane in its open set, nil if it does not belong there.  A half is added
 -- where a claim has to look at the family, see swift.lua.
 function lane_score(rec, use, family, bits, paused)
-	if byte(rec, 68) == 49 then
-		return 0 -- a wanted ticket goes before all bands
-	end
-	if bits == 0 or paused or use >= sub(rec, 23, 27) + 0 then
+	local is_wanted = byte(rec, 68) == 49 -- a ticket: it goes before all bands
+	if not is_wanted and (bits == 0 or paused) or use >= sub(rec, 23, 27) + 0 then
 		return nil
+	end
+	if is_wanted then
+		return 0
 	end
 	local view = VIEW[bits]
 	local rank = sub(rec, 28, 35) + (view.simple and family_is_plain(family) and 0 or 0.5)

@@ -107,7 +107,7 @@ end
 local function serve(lane, budget)
 	local family = lane_join(lane)
 	lane.served = true
-	if byte(lane.rec, 68) == 49 then
+	if byte(lane.rec, 68) == 49 and lane.use < sub(lane.rec, 23, 27) + 0 then
 		start_ticket(lane, family, budget)
 	end
 	if not family or family.bits == 0 or family_is_paused(family) then

@@ -620,6 +620,18 @@ def test_a_ticket_is_handed_out_before_all_bands_8(store):
     assert (lane.ticket, lane.in_use, lane.note) == (2, 1, f"{worker.nonce},0,{jobs[0].q}")
 
 
+def test_a_ticket_waits_for_room_in_its_window_i3(store):
+    family, _ = opened(store, 1, 1, window=1)
+    worker = Worker(store)
+    job = worker.claim(0).jobs[0]
+    store.grant(family.lane, g_new=2, gate=WRITING, window=1, ticket=1,
+                ticket_deadline=store.now() + 60000)
+    assert worker.claim(1).jobs == [] and store.open_set() == {}
+    worker.settle([job])
+    assert store.open_set() == {family.lane: 0}
+    assert [job.role for job in worker.claim(1).jobs] == ["t"]
+
+
 def test_a_ticket_is_wanted_once_8(store):
     family = Family(1)
     store.admit("0-0", families=[family])

@@ -265,10 +265,50 @@ START_TEST(recover_an_orphaned_writing_is_written_again)
 	rig->knobs.mute = false;
 	core_rig_node(rig, "S")->credits = 0;
 	core_rig_restart(rig);
-	core_rig_run(rig, 10);
+	core_rig_run(rig, 900);
+	ck_assert_uint_eq(rig->starts_count, 0); /* it may have been heard of late */
+	core_rig_run(rig, 200);
 	ck_assert_uint_eq(rig->starts_count, 1);
 	ck_assert(core_rig_drain(rig, LONG));
 	core_rig_free(rig);
+}
+END_TEST
+
+/* Given back and taken again while Redis was read: neither in the lane nor in the leases,
+ * but in the event stream. */
+static void
+miss_a_lease(uint64_t at_ms, enum lane_role role)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_START };
+	struct core_rig_start *start = &rig->starts[role == LANE_LEAD ? 0 : 1];
+
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, at_ms);
+	ck_assert(start->used);
+	ck_assert_int_eq(start->role, role);
+	start->role = LANE_PLAIN; /* hidden */
+	core_rig_restart(rig);
+	start->role = role;
+	core_rig_run(rig, 200);
+	event.start = (struct event_start){
+		.lane = { core_rig_node(rig, "S")->id, 0 },
+		.g = start->g,
+		.role = role,
+		.at_ms = rig->now_ms - 200,
+	};
+	core_rig_feed(rig, &event);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_audit(rig->core);
+	ck_assert_uint_eq(rig->too_many, 0);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+
+START_TEST(recover_waits_for_what_happened_while_it_read)
+{
+	miss_a_lease(1000, LANE_LEAD);
+	miss_a_lease(3200, LANE_CANARY);
 }
 END_TEST
 
@@ -374,6 +414,7 @@ SUITE_MAIN_WITH_DEATHS(
                    recover_a_drained_family_keeps_its_turn_while_its_tail_runs,
                    recover_keeps_the_pace_and_the_park,
                    recover_an_orphaned_writing_is_written_again,
+                   recover_waits_for_what_happened_while_it_read,
                    recover_while_nobody_is_held_and_hold_again,
                    recover_a_budget_without_a_pace_keeps_the_first_one,
                    recover_leases_of_the_unknown_are_ignored,
