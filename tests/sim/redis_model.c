@@ -58,6 +58,20 @@ redis_model_destroy(struct redis_model *model)
 	free(model);
 }
 
+struct redis_model *
+redis_model_copy(const struct redis_model *model)
+{
+	struct redis_model *copy = redis_model_create();
+
+	copy->now_us = model->now_us;
+	for (size_t i = 0; i < model->keys.count; i++) {
+		struct redis_value **place = redis_vector_insert(&copy->keys, i);
+
+		*place = redis_value_copy(*key_at(model, i));
+	}
+	return copy;
+}
+
 void
 redis_model_set_time(struct redis_model *model, uint64_t now_us)
 {

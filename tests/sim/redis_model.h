@@ -38,6 +38,9 @@ typedef void redis_publish_fn(void *context, struct span channel, struct span me
 struct redis_model *redis_model_create(void);
 void redis_model_destroy(struct redis_model *model);
 
+/* Time and keys, without whoever answers or watches its calls. */
+struct redis_model *redis_model_copy(const struct redis_model *model);
+
 /* May also step backwards, as clocks do. */
 void redis_model_set_time(struct redis_model *model, uint64_t now_us);
 uint64_t redis_model_time(const struct redis_model *model);

@@ -233,3 +233,71 @@ redis_value_seek_entry(const struct redis_value *stream, struct redis_stream_id 
 	}
 	return low;
 }
+
+static struct redis_text *
+text_copy(const struct redis_text *text)
+{
+	return text ? redis_text_create(redis_text_span(text)) : NULL;
+}
+
+static void
+copy_entry(struct redis_entry *entry)
+{
+	struct redis_text **words =
+		calloc(entry->words_count, sizeof(struct redis_text *));
+
+	VERIFY(words || entry->words_count == 0);
+	for (size_t i = 0; i < entry->words_count; i++)
+		words[i] = text_copy(entry->words[i]);
+	entry->words = words;
+}
+
+/* The item is a copy of another one's bytes: gives it texts of its own. */
+static void
+own_item(struct redis_value *value, size_t i)
+{
+	struct redis_field *field;
+
+	switch (value->type) {
+	case REDIS_STRING:
+	case REDIS_TYPE_COUNT:
+		break;
+	case REDIS_LIST:
+		*redis_value_text(value, i) = text_copy(*redis_value_text(value, i));
+		break;
+	case REDIS_HASH:
+	case REDIS_SET:
+		field = redis_value_field(value, i);
+		field->name = text_copy(field->name);
+		field->value = text_copy(field->value);
+		break;
+	case REDIS_ZSET:
+		redis_value_member(value, i)->name =
+			text_copy(redis_value_member(value, i)->name);
+		break;
+	case REDIS_STREAM:
+		copy_entry(redis_value_entry(value, i));
+		break;
+	}
+}
+
+struct redis_value *
+redis_value_copy(const struct redis_value *value)
+{
+	struct redis_value *copy =
+		redis_value_create(redis_text_span(value->key), value->type);
+	size_t size = value->items.count * value->items.item_size;
+
+	copy->expires_ms = value->expires_ms;
+	copy->stream = value->stream;
+	copy->string = text_copy(value->string);
+	if (size == 0)
+		return copy;
+	copy->items.data = malloc(size);
+	VERIFY(copy->items.data);
+	memcpy(copy->items.data, value->items.data, size);
+	copy->items.count = copy->items.room = value->items.count;
+	for (size_t i = 0; i < copy->items.count; i++)
+		own_item(copy, i);
+	return copy;
+}

@@ -86,6 +86,7 @@ void redis_vector_fini(struct redis_vector *vector);
 
 struct redis_value *redis_value_create(struct span key, enum redis_type type);
 void redis_value_destroy(struct redis_value *value);
+struct redis_value *redis_value_copy(const struct redis_value *value);
 
 /* True iff it holds nothing; Redis has no empty lists, hashes, sets and zsets. */
 bool redis_value_is_empty(const struct redis_value *value);

@@ -263,6 +263,59 @@ add_family(struct run *run, uint32_t family)
 	add(run, "route");
 }
 
+/* Rarely the entry behind the jobs waits for its time, or for a prefix, or is dead. */
+static void
+add_rare_groups(struct run *run, uint32_t family, uint64_t entry)
+{
+	uint32_t what = below(run, 8);
+
+	add(run, "L");
+	add(run, "%u", what < 2);
+	if (what < 2) {
+		add(run, "%" PRIu64 "-1", entry);
+		add(run, "%" PRIu64, run->now_ms + prng_below(&run->prng, 9000));
+		add(run, "%s", what == 0 ? FAMILY[family] : "");
+		add(run, "%s", LISTS[below(run, ARRAY_SIZE(LISTS))]);
+		add(run, "slim1 whole\nupstream claude\nprefix %s\nreply list\n\nbody",
+		    prng_chance(&run->prng, 500) ? "known" : "unknown");
+	}
+	add(run, "D");
+	add(run, "%u", what == 2);
+	if (what == 2) {
+		add(run, "%" PRIu64 "-1", entry);
+		add(run, "malformed");
+		add(run, "it is not JSON");
+		add(run, "%s", prng_chance(&run->prng, 500) ? "its bytes" : "");
+		add(run, "%s", prng_chance(&run->prng, 500) ? "list" : "");
+		add(run, "60000");
+		add(run, "%s", "");
+	}
+}
+
+/* Entries to delete, prefixes, and undecided jobs that get their place now. */
+static void
+add_last_groups(struct run *run, uint64_t entry)
+{
+	bool gone = prng_chance(&run->prng, 300);
+	bool prefix = prng_chance(&run->prng, 100);
+
+	add(run, "G");
+	add(run, "%u", gone);
+	if (gone)
+		add(run, "%" PRIu64 "-1", entry);
+	add(run, "P");
+	add(run, "%u", prefix);
+	if (prefix) {
+		add(run, "known");
+		add(run, "{}");
+	}
+	if (prng_chance(&run->prng, 50)) {
+		add(run, "U");
+		add(run, "1");
+		add(run, "%" PRIu64 "-1", 1 + prng_below(&run->prng, entry));
+	}
+}
+
 /* A few jobs, as stream entries or slim, now or later. */
 static bool
 call_admit(struct run *run)
@@ -308,20 +361,14 @@ call_admit(struct run *run)
 		add(run, "%" PRIu64 "-1", first + i);
 		add(run, "upstream claude\n\nbody");
 	}
-	add(run, "L");
-	add(run, "0");
-	add(run, "D");
-	add(run, "0");
+	add_rare_groups(run, family, first + jobs);
 	add(run, "T");
 	add(run, "%u", jobs > 0 && prng_chance(&run->prng, 200));
 	if (run->texts[run->count - 1][0] == '1') {
 		add(run, "%" PRIu64 "-1", first);
 		add(run, "%" PRIu64, run->now_ms + 5000);
 	}
-	add(run, "G");
-	add(run, "0");
-	add(run, "P");
-	add(run, "0");
+	add_last_groups(run, first + jobs);
 	return give(run, false);
 }
 
@@ -780,6 +827,7 @@ main(int argc, char **argv)
 	for (uint64_t seed = from; seed < from + count && failed < 3; seed++)
 		failed += !run_sequence(real, seed, show);
 	real_redis_close(real);
-	printf("%" PRIu64 " sequences, %" PRIu64 " differ\n", count, failed);
+	printf("%" PRIu64 " sequences of %d calls, %" PRIu64 " differ\n", count, STEPS,
+	       failed);
 	return failed > 0;
 }
