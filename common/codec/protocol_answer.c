@@ -52,17 +52,38 @@ protocol_answer_word(const struct reply *reply)
 
 	if (reply->kind == REPLY_ERROR)
 		return error_word(reply->text);
+	if (reply->kind == REPLY_TEXT && starts_with(reply->text, "OK "))
+		return PROTOCOL_OK;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (reply_is(first, words[i].text))
 			return words[i].word;
 	return PROTOCOL_STRANGE;
 }
 
+/* The numbers behind the OK of a claim or a settle. */
+static bool
+take_head(struct span line, uint64_t *ret_now_ms, uint64_t *ret_sleep_ms)
+{
+	struct span ok, now, sleep;
+
+	return protocol_cut(&line, ' ', &ok) && span_equals(ok, SPAN("OK")) &&
+	       protocol_cut(&line, ' ', &now) && protocol_cut(&line, ' ', &sleep) &&
+	       !line.data && text_parse_unsigned(now, INT64_MAX, ret_now_ms) == 0 &&
+	       text_parse_unsigned(sleep, INT64_MAX, ret_sleep_ms) == 0;
+}
+
 uint64_t
 protocol_answer_now_ms(const struct reply *reply)
 {
+	uint64_t now_ms = 0, sleep_ms;
+	struct span text = reply_text(reply), line;
 	int64_t now;
 
+	if (reply->kind == REPLY_TEXT)
+		return protocol_cut(&text, '\n', &line) &&
+		                       take_head(line, &now_ms, &sleep_ms)
+		               ? now_ms
+		               : 0;
 	if (!reply_is(reply_at(reply, 0), "OK"))
 		return 0;
 	now = reply_integer(reply_at(reply, 1), 0);
@@ -95,93 +116,125 @@ take_id(const struct reply *reply, size_t i, bool *bad)
 
 /* ---- claim and settle ------------------------------------------------------------ */
 
-static int
-take_claim(const struct reply *reply, size_t runs_from, struct protocol_claim *ret_claim)
-{
-	struct protocol_claim claim = { 0 };
-	const struct reply *refused = reply_at(reply, 3);
-	bool bad = false;
-
-	if (!reply_is(reply_at(reply, 0), "OK") || refused->kind != REPLY_ARRAY ||
-	    refused->count % 2 != 0 || reply->count < runs_from)
-		return ERR_MALFORMED;
-	claim.now_ms = take_unsigned(reply, 1, INT64_MAX, &bad);
-	claim.sleep_ms = take_unsigned(reply, 2, INT64_MAX, &bad);
-	if (bad)
-		return ERR_MALFORMED;
-	claim.refused = refused;
-	claim.refused_count = refused->count / 2;
-	claim.runs = reply->items + runs_from;
-	claim.runs_count = reply->count - runs_from;
-
-	*ret_claim = claim;
-	return 0;
-}
-
 int
 protocol_answer_claim(const struct reply *reply, struct protocol_claim *ret_claim)
 {
-	return take_claim(reply, 4, ret_claim);
-}
+	struct protocol_claim claim = { 0 };
+	struct span text = reply_text(reply), line;
 
-int
-protocol_answer_settle(const struct reply *reply, struct protocol_claim *ret_claim)
-{
-	const struct reply *problems = reply_at(reply, 4);
-	struct protocol_claim claim;
-	int err;
-
-	if (problems->kind != REPLY_ARRAY || problems->count % 3 != 0)
+	if (!protocol_cut(&text, '\n', &line) ||
+	    !take_head(line, &claim.now_ms, &claim.sleep_ms) ||
+	    !protocol_cut(&text, '\n', &claim.refused) ||
+	    !protocol_cut(&text, '\n', &claim.problems))
 		return ERR_MALFORMED;
-	err = take_claim(reply, 5, &claim);
-	if (err < 0)
-		return err;
-	claim.problems = problems;
-	claim.problems_count = problems->count / 3;
+	claim.runs = text;
 
 	*ret_claim = claim;
 	return 0;
 }
 
-#define RUN_HEAD 9 /* words of a run before its elements */
-
-int
-protocol_answer_run(const struct protocol_claim *claim, size_t i,
-                    struct protocol_run *ret_run)
+static bool
+next_word(struct span *words, struct span *ret_word)
 {
-	const struct reply *reply;
+	return words->len > 0 && protocol_cut(words, ' ', ret_word);
+}
+
+/* A word that may be empty is a dash then. */
+static struct span
+dash_to_empty(struct span word)
+{
+	return span_equals(word, SPAN("-")) ? SPAN("") : word;
+}
+
+static uint64_t
+take_word(struct span *words, uint64_t max, bool *bad)
+{
+	struct span word;
+	uint64_t value = 0;
+
+	if (!next_word(words, &word) || text_parse_unsigned(word, max, &value) < 0)
+		*bad = true;
+	return value;
+}
+
+/* "lane family role g px marks begin leader_ms p element…" */
+static int
+run_parse(struct span line, struct protocol_run *ret_run)
+{
 	struct protocol_run run = { 0 };
-	struct span role;
+	struct span lane, family, role, px;
 	bool bad = false;
 
-	VERIFY(i < claim->runs_count);
-	reply = &claim->runs[i];
-	if (reply->kind != REPLY_ARRAY || reply->count <= RUN_HEAD)
-		return ERR_MALFORMED;
-	if (protocol_parse_lane_id(reply_text(reply_at(reply, 0)), &run.lane) < 0)
-		return ERR_MALFORMED;
-	if (reply_text(reply_at(reply, 1)).len > 0) /* a ticket may belong to no family */
-		run.family = take_id(reply, 1, &bad);
-	role = reply_text(reply_at(reply, 2));
-	run.generation = take_unsigned(reply, 3, INT64_MAX, &bad);
-	run.px = reply_text(reply_at(reply, 4));
-	run.marks = (uint32_t)take_unsigned(reply, 5, 9, &bad);
-	run.begin = take_unsigned(reply, 6, 1, &bad) == 1;
-	run.leader_ms = take_unsigned(reply, 7, INT64_MAX, &bad);
-	run.tokens = take_unsigned(reply, 8, INT64_MAX, &bad);
-	if (bad || role.len != 1 || !protocol_is_role(role.data[0]))
+	if (!next_word(&line, &lane) || !next_word(&line, &family) ||
+	    !next_word(&line, &role) || role.len != 1 || !protocol_is_role(role.data[0]))
 		return ERR_MALFORMED;
 	run.role = (enum protocol_role)role.data[0];
-	run.elements = reply->items + RUN_HEAD;
-	run.elements_count = reply->count - RUN_HEAD;
+	run.generation = take_word(&line, INT64_MAX, &bad);
+	if (!next_word(&line, &px))
+		return ERR_MALFORMED;
+	run.px = dash_to_empty(px);
+	run.marks = (uint32_t)take_word(&line, 9, &bad);
+	run.begin = take_word(&line, 1, &bad) == 1;
+	run.leader_ms = take_word(&line, INT64_MAX, &bad);
+	run.tokens = take_word(&line, INT64_MAX, &bad);
+	if (bad || line.len == 0 || protocol_parse_lane_id(lane, &run.lane) < 0)
+		return ERR_MALFORMED;
+	family = dash_to_empty(family); /* a ticket may belong to no family */
+	if (family.len > 0 && id_decode(family, &run.family) < 0)
+		return ERR_MALFORMED;
+	run.elements = line;
 
 	*ret_run = run;
 	return 0;
 }
 
+bool
+protocol_answer_run(struct span *runs, struct protocol_run *ret_run, bool *ret_is_sound)
+{
+	struct span line;
+
+	if (runs->len == 0 || !protocol_cut(runs, '\n', &line))
+		return false;
+	*ret_is_sound = run_parse(line, ret_run) == 0;
+	return true;
+}
+
+bool
+protocol_answer_element(struct span *elements, struct span *ret_element)
+{
+	return next_word(elements, ret_element);
+}
+
+bool
+protocol_answer_refusal(struct span *refused, struct protocol_problem *ret_problem)
+{
+	struct protocol_problem problem = { 0 };
+	bool bad = false;
+
+	problem.slot = (uint32_t)take_word(refused, UINT32_MAX, &bad);
+	if (bad || !next_word(refused, &problem.held))
+		return false;
+	*ret_problem = problem;
+	return true;
+}
+
+bool
+protocol_answer_problem(struct span *problems, struct protocol_problem *ret_problem)
+{
+	struct protocol_problem problem = { 0 };
+	bool bad = false;
+
+	problem.slot = (uint32_t)take_word(problems, UINT32_MAX, &bad);
+	if (bad || !next_word(problems, &problem.word) ||
+	    !next_word(problems, &problem.held))
+		return false;
+	problem.held = dash_to_empty(problem.held);
+	*ret_problem = problem;
+	return true;
+}
+
 static int
-take_problem(const struct reply *items, bool has_word,
-             struct protocol_problem *ret_problem)
+take_problem(const struct reply *items, struct protocol_problem *ret_problem)
 {
 	int64_t slot = reply_integer(&items[0], -1);
 
@@ -189,26 +242,10 @@ take_problem(const struct reply *items, bool has_word,
 		return ERR_MALFORMED;
 	*ret_problem = (struct protocol_problem){
 		.slot = (uint32_t)slot,
-		.word = has_word ? reply_text(&items[1]) : SPAN(""),
-		.held = reply_text(&items[has_word ? 2 : 1]),
+		.word = reply_text(&items[1]),
+		.held = reply_text(&items[2]),
 	};
 	return 0;
-}
-
-int
-protocol_answer_refusal(const struct protocol_claim *claim, size_t i,
-                        struct protocol_problem *ret_problem)
-{
-	VERIFY(i < claim->refused_count);
-	return take_problem(&claim->refused->items[i * 2], false, ret_problem);
-}
-
-int
-protocol_answer_problem(const struct protocol_claim *claim, size_t i,
-                        struct protocol_problem *ret_problem)
-{
-	VERIFY(i < claim->problems_count);
-	return take_problem(&claim->problems->items[i * 3], true, ret_problem);
 }
 
 bool
@@ -219,7 +256,7 @@ protocol_answer_problem_next(const struct reply *reply, size_t i,
 
 	if (reply->kind != REPLY_ARRAY || reply->count < at + 3)
 		return false;
-	return take_problem(&reply->items[at], true, ret_problem) == 0;
+	return take_problem(&reply->items[at], ret_problem) == 0;
 }
 
 /* ---- attach ---------------------------------------------------------------------- */

@@ -31,15 +31,14 @@ enum protocol_word protocol_answer_word(const struct reply *reply);
 /* The Redis time of an OK, 0 if there is none. */
 uint64_t protocol_answer_now_ms(const struct reply *reply);
 
-/* A claim or a settle.  Pairs and triples are flat: protocol_answer_refusal and
- * protocol_answer_problem read the i-th. */
+/* A claim or a settle: one text of lines.  Each reader below takes the next item off its
+ * span and answers false behind the last. */
 struct protocol_claim {
 	uint64_t now_ms;
 	uint64_t sleep_ms;
-	const struct reply *refused;
-	const struct reply *problems; /* of a settle; NULL for a claim */
-	const struct reply *runs;     /* protocol_answer_run reads the i-th */
-	size_t refused_count, problems_count, runs_count;
+	struct span refused;  /* protocol_answer_refusal */
+	struct span problems; /* protocol_answer_problem; none of a claim */
+	struct span runs;     /* protocol_answer_run */
 };
 
 struct protocol_run {
@@ -49,11 +48,10 @@ struct protocol_run {
 	uint64_t generation;
 	struct span px; /* comma list, root to leaf */
 	uint32_t marks;
-	bool begin;                   /* report the first event by `begin` */
-	uint64_t leader_ms;           /* to its first event; 0 no bound */
-	uint64_t tokens;              /* P of the node; 0 unknown */
-	const struct reply *elements; /* texts; a ticket is "w:…" */
-	size_t elements_count;
+	bool begin;           /* report the first event by `begin` */
+	uint64_t leader_ms;   /* to its first event; 0 no bound */
+	uint64_t tokens;      /* P of the node; 0 unknown */
+	struct span elements; /* protocol_answer_element; a ticket is "w:…" */
 };
 
 struct protocol_problem { /* `word` TOKEN, or ENDED, or empty for a refused slot */
@@ -64,14 +62,13 @@ struct protocol_problem { /* `word` TOKEN, or ENDED, or empty for a refused slot
 
 MUST_USE int protocol_answer_claim(const struct reply *reply,
                                    struct protocol_claim *ret_claim);
-MUST_USE int protocol_answer_settle(const struct reply *reply,
-                                    struct protocol_claim *ret_claim);
-MUST_USE int protocol_answer_run(const struct protocol_claim *claim, size_t i,
-                                 struct protocol_run *ret_run);
-MUST_USE int protocol_answer_refusal(const struct protocol_claim *claim, size_t i,
-                                     struct protocol_problem *ret_problem);
-MUST_USE int protocol_answer_problem(const struct protocol_claim *claim, size_t i,
-                                     struct protocol_problem *ret_problem);
+
+/* A run that is not sound was taken off, too; nothing else is known of it. */
+bool protocol_answer_run(struct span *runs, struct protocol_run *ret_run,
+                         bool *ret_is_sound);
+bool protocol_answer_element(struct span *elements, struct span *ret_element);
+bool protocol_answer_refusal(struct span *refused, struct protocol_problem *ret_problem);
+bool protocol_answer_problem(struct span *problems, struct protocol_problem *ret_problem);
 
 /* The i-th problem of a begin or a release: false behind the last. */
 bool protocol_answer_problem_next(const struct reply *reply, size_t i,

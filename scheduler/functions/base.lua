@@ -163,7 +163,7 @@ end
 
 -- Redis prints a Lua number with all its digits, which costs more than most commands: where
 -- it matters numbers are texts.  Tokens count up, so their last digits repeat.
-local number_text
+local number_text, now_text
 do
 
 local DIGITS, SMALL = {}, {}
@@ -180,6 +180,15 @@ function number_text(n)
 		memo.thousands, memo.thousands_text = thousands, format('%d', thousands)
 	end
 	return memo.thousands_text .. DIGITS[n - thousands * 1000]
+end
+
+-- The time of this call.
+function now_text()
+	local seconds = floor(now / 1000)
+	if seconds ~= memo.seconds then
+		memo.seconds, memo.seconds_text = seconds, format('%d', seconds)
+	end
+	return memo.seconds_text .. DIGITS[now - seconds * 1000]
 end
 
 end

@@ -9,7 +9,7 @@
 -- before `until`, and every gated ancestor likewise.  All within window and budget.
 -- A member that is found not to be open is taken out of the set (book.lua compares).
 
-local claim_plan, claim_store, slots_take, session_budgets
+local claim_plan, claim_store, claim_answer, slots_take, session_budgets
 do
 
 local TRIES_MAX = 64 -- members looked at in one call
@@ -416,6 +416,28 @@ function claim_store(idle)
 	end
 end
 
+-- Words of a line: an empty one is a dash, and a lease of another format may not end it.
+local function line_of(words, n)
+	for i = 1, n do
+		local word = words[i]
+		words[i] = word == '' and '-' or find(word, '%s') and gsub(word, '%s', '?') or word
+	end
+	return concat(words, ' ', 1, n)
+end
+
+-- One text of lines: a table that Redis has to turn into a reply costs more than most
+-- commands.
+function claim_answer(sleep_ms, refused, troubles)
+	local lines = { 'OK ' .. now_text() .. ' ' .. number_text(sleep_ms),
+		line_of(refused, #refused), line_of(troubles, #troubles) }
+	for i = 1, plan.runs_n do
+		local run = plan.runs[i]
+		line_of(run, 9) -- family and px may be empty
+		lines[i + 3] = concat(run, ' ')
+	end
+	return concat(lines, '\n')
+end
+
 -- Slots from argv[first] on: the free ones are planned for, the others are answered.
 -- held(i) is what the slot of argv[i] holds.
 function slots_take(first, q, held)
@@ -457,7 +479,7 @@ local function claim()
 	book_store()
 	claim_store(idle)
 	deliver()
-	return { 'OK', now, sleep_ms, refused, unpack(plan.runs, 1, plan.runs_n) }
+	return claim_answer(sleep_ms, refused, {})
 end
 
 register('claim', claim)

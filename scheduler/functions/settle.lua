@@ -219,7 +219,7 @@ local function settle()
 	book_store()
 	claim_store(idle)
 	deliver()
-	return { 'OK', now, sleep_ms, refused, problems, unpack(plan.runs, 1, plan.runs_n) }
+	return claim_answer(sleep_ms, refused, problems)
 end
 
 -- begin nonce c (slot q usage)…

@@ -58,8 +58,9 @@ function start.run_open(lane, family, role, begin)
 		budgets[lane.tail.budget].ask = false
 	end
 	plan.runs_n = plan.runs_n + 1
-	local run = { lane.id, family and family.id or '', role, sub(rec, 4, 13) + 0,
-		lane.tail.px, marks, begin and 1 or 0, leader_ms, sub(rec, 50, 57) + 0 }
+	local run = { lane.id, family and family.id or '', role, number_text(sub(rec, 4, 13) + 0),
+		lane.tail.px, number_text(marks), begin and '1' or '0', number_text(leader_ms),
+		number_text(sub(rec, 50, 57) + 0) }
 	plan.runs[plan.runs_n] = run
 	return run
 end
@@ -76,7 +77,7 @@ end
 
 local function say_starts(run, from, to)
 	for i = from, to do
-		say('start ' .. run[1] .. ' ' .. run[2] .. ' ' .. format('%d', run[4]) .. ' ' ..
+		say('start ' .. run[1] .. ' ' .. run[2] .. ' ' .. run[4] .. ' ' ..
 			run[3] .. ' ' .. argv[2] .. ' ' .. plan.names[i] .. ' ' .. plan.qs[i])
 	end
 end

@@ -24,9 +24,6 @@
 local settle_single, settle_batch
 do
 
-local NOTHING_TO_SAY = {}
-local ANSWER = { 'OK', 0, 0, NOTHING_TO_SAY, NOTHING_TO_SAY, {} }
-
 -- ---- the verdict: where the next job of a session comes from -----------------------
 
 -- The best member over all budgets of the session: id, score.
@@ -67,7 +64,8 @@ local function verdict_new(session, stamp)
 		till = min(sub(rec, 36, 49) + 0, begin), budget = tail.budget,
 		role = '|p|' .. format('%d', g) .. '|0,0|', behind = '|1|' .. LETTER[band],
 		list = key.ns .. READY[band][1] .. tail.family,
-		run = { lane_id, tail.family, 'p', g, tail.px, 0, 0, 0, p, '' } }
+		run = ' 0\n\n\n' .. lane_id .. ' ' .. tail.family .. ' p ' .. format('%d', g) .. ' ' ..
+			(tail.px == '' and '-' or tail.px) .. ' 0 0 0 ' .. format('%d', p) .. ' ' }
 end
 
 -- The verdict that stands, or a new one; nil if something is unusual.
@@ -186,10 +184,7 @@ function settle_single()
 		result_keep(id, argv[9], argv[10])
 		announce()
 	end
-	local run = verdict.run -- made once: Redis has read it before the next call
-	run[10] = element
-	ANSWER[2], ANSWER[6] = now, run
-	return ANSWER
+	return 'OK ' .. now_text() .. verdict.run .. element
 end
 
 -- ---- a batch -----------------------------------------------------------------------
@@ -258,10 +253,9 @@ function settle_batch(session, name, n, q, got)
 	if #items <= n then
 		return nil -- the list would run empty: that is news
 	end
-	local run, args = { unpack(verdict.run, 1, 9) }, {}
+	local args = {}
 	local tail = verdict.role .. ends_text(session) .. verdict.behind
 	for i = 1, n do
-		run[9 + i] = items[i]
 		args[2 * i - 1] = argv[6 * i - 1]
 		args[2 * i] = number_text(q + i - 1) .. verdict.home .. items[i] .. tail
 	end
@@ -274,7 +268,7 @@ function settle_batch(session, name, n, q, got)
 	call('LTRIM', verdict.list, number_text(n), '-1')
 	reply_push(argv[8], argv[9], values, ids, n)
 	announce()
-	return { 'OK', now, 0, NOTHING_TO_SAY, NOTHING_TO_SAY, run }
+	return 'OK ' .. now_text() .. verdict.run .. concat(items, ' ', 1, n)
 end
 
 end

@@ -289,15 +289,17 @@ take_settle(struct session *session, uint32_t first, uint32_t count)
 {
 	redisReply *reply = take_reply(session->redis, "settle");
 	uint32_t given = 0;
+	char *run = reply->str ? strstr(reply->str, "\n\n\n") : NULL, *rest;
 
-	if (reply->elements < 5 || reply->element[4]->elements > 0)
-		die("a settle was refused", NULL);
-	for (size_t i = 5; i < reply->elements; i++) {
-		const redisReply *run = reply->element[i];
+	if (!run)
+		die("a settle was refused", reply);
+	for (run = strtok_r(run, "\n", &rest); run; run = strtok_r(NULL, "\n", &rest)) {
+		char *behind, *word = strtok_r(run, " ", &behind);
 
-		for (size_t j = 9; j < run->elements; j++)
-			snprintf(session->ids[first + given++], ID_SIZE, "%s",
-			         run->element[j]->str);
+		for (int i = 0; word; i++, word = strtok_r(NULL, " ", &behind))
+			if (i >= 9) /* behind the head of the run */
+				snprintf(session->ids[first + given++], ID_SIZE, "%s",
+				         word);
 	}
 	VERIFY(given <= count);
 	for (uint32_t i = given; i < count; i++)

@@ -134,23 +134,31 @@ class Job:
         self.id = re.match(r"[^~/]+", element).group()
 
 
+def read_run(line):
+    """lane family role g px marks begin leader_ms p, then elements; "-": empty."""
+    words = ["" if word == "-" else word for word in line.split(" ")]
+    assert len(words) > 9, line
+    lane, family, role, g, px, *numbers = words[:9]
+    return [lane, family, role, int(g), px, *map(int, numbers), *words[9:]]
+
+
 class Claim:
-    def __init__(self, answer, slots, q, has_problems):
-        assert answer[0] == "OK", answer
-        self.now, self.sleep_ms, refused = answer[1:4]
-        self.refused = dict(zip(refused[::2], refused[1::2]))
-        self.problems = []
-        at = 4
-        if has_problems:
-            flat = answer[4]
-            self.problems = list(zip(flat[::3], flat[1::3], flat[2::3]))
-            at = 5
-        self.runs = answer[at:]
+    """One text of lines: OK now sleep_ms, refused, problems, then the runs."""
+
+    def __init__(self, answer, slots, q):
+        assert isinstance(answer, str) and answer.startswith("OK "), answer
+        head, refused, problems, *runs = answer.split("\n")
+        _, now, sleep_ms = head.split(" ")
+        self.now, self.sleep_ms = int(now), int(sleep_ms)
+        flat = refused.split()
+        self.refused = dict(zip(flat[::2], flat[1::2]))
+        flat = ["" if word == "-" else word for word in problems.split()]
+        self.problems = list(zip(flat[::3], flat[1::3], flat[2::3]))
+        self.runs = [read_run(run) for run in runs]
         free = [(slot, q + i) for i, slot in enumerate(slots)
                 if str(slot) not in self.refused]
         self.jobs = []
         for run in self.runs:
-            assert len(run) > 9, run
             for element in run[9:]:
                 slot, own = free[len(self.jobs)]
                 self.jobs.append(Job(run[:9], element, slot, own))
@@ -379,7 +387,7 @@ class Worker:
     def claim(self, *slots):
         slots = slots or range(self.slots)
         q = self.take_q(len(slots))
-        return Claim(self.claim_raw(q, *slots), slots, q, False)
+        return Claim(self.claim_raw(q, *slots), slots, q)
 
     def settle_raw(self, jobs, q, slots, usage="", reply="", ttl=60000, result=None):
         words = []
@@ -389,7 +397,7 @@ class Worker:
 
     def settle(self, jobs, claim=(), **options):
         q = self.take_q(len(claim))
-        return Claim(self.settle_raw(jobs, q, claim, **options), claim, q, True)
+        return Claim(self.settle_raw(jobs, q, claim, **options), claim, q)
 
     def fail(self, job, kind, attempts_max=3, delay_ms=0, park_ms=0, reason="", text="",
              usage="", reply="", ttl=60000, result=""):

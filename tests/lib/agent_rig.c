@@ -250,6 +250,9 @@ rig_answer_only(struct rig *rig, const char *text)
 	if (text[0] == '!')
 		nodes[0] = (struct reply){ .kind = REPLY_ERROR,
 			                   .text = span_from(text + 1) };
+	else if (text[0] == '=')
+		nodes[0] =
+			(struct reply){ .kind = REPLY_TEXT, .text = span_from(text + 1) };
 	else
 		read_one(&reader, &nodes[0]);
 	agent_answer(rig->agent, rig->now_ms, tag, &nodes[0]);
@@ -267,7 +270,7 @@ rig_greet(struct rig *rig)
 {
 	rig_connect(rig);
 	rig_answer(rig, "[OK 501000 1]");
-	rig_answer(rig, "[OK 501000 1000 []]");
+	rig_answer(rig, "=OK 501000 1000\n\n\n");
 	(void)rig_calls(rig);
 	(void)rig_commands(rig);
 }
@@ -278,10 +281,10 @@ rig_give(struct rig *rig, uint32_t count)
 	agent_wake(rig->agent, rig->now_ms);
 	rig_step(rig);
 	rig->answer[0] = '\0';
-	say(rig->answer, "[OK 501000 1000 [] [%s %s p 0 - 0 0 0 0", RIG_LANE, RIG_FAMILY);
+	say(rig->answer, "=OK 501000 1000\n\n\n%s %s p 0 - 0 0 0 0", RIG_LANE,
+	    RIG_FAMILY);
 	for (uint32_t i = 1; i <= count; i++)
 		say(rig->answer, " 1-%u", i);
-	say(rig->answer, "]]");
 	rig_answer(rig, rig->answer);
 	(void)rig_calls(rig);
 	(void)rig_commands(rig);

@@ -48,7 +48,8 @@ void rig_pass(struct rig *rig, uint64_t ms);
 void rig_connect(struct rig *rig);
 void rig_lose(struct rig *rig);
 
-/* Answers the oldest unanswered call, then steps. */
+/* Answers the oldest unanswered call, then steps.  "[OK 1 [2 3]]" is an array, "!text" an
+ * error, "=text" one text. */
 void rig_answer(struct rig *rig, const char *text);
 
 /* The same without a step, for several events in one turn. */

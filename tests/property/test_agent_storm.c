@@ -169,25 +169,20 @@ write_runs(void)
 	for (uint64_t runs = draw(3); runs > 0; runs--) {
 		char role = roles[draw(6)];
 
-		write_more(" [%s %s %c 1 - 0 %d %d 0", RIG_LANE, RIG_FAMILY, role,
+		write_more("\n%s %s %c 1 - 0 %d %d 0", RIG_LANE, RIG_FAMILY, role,
 		           (int)draw(2), (int)(draw(2) * draw(3000)));
 		for (uint64_t jobs = 1 + draw(3); jobs > 0; jobs--)
 			write_more(role == 't' ? " w:" RIG_LANE ":%u" : " 7-%u",
 			           (unsigned)draw(50));
-		write_more("]");
 	}
 }
 
 static void
-write_problems(bool nested)
+write_problems(const char *before, const char *behind)
 {
-	if (nested)
-		write_more(" [");
 	for (uint64_t i = draw(4) == 0 ? draw(3) : 0; i > 0; i--)
-		write_more(" %u %s %s", (unsigned)draw(SLOTS + 1),
-		           draw(2) ? "TOKEN" : "ENDED", draw(2) ? "-" : "9|x");
-	if (nested)
-		write_more("]");
+		write_more("%s%u %s %s%s", before, (unsigned)draw(SLOTS + 1),
+		           draw(2) ? "TOKEN" : "ENDED", draw(2) ? "-" : "9|x", behind);
 }
 
 /* Mostly the shape that belongs to the call, sometimes another one. */
@@ -236,7 +231,7 @@ write_answer(void)
 		return;
 	case 4: /* begin, release, late, beat, fail */
 		write_more("[OK 501000");
-		write_problems(false);
+		write_problems(" ", "");
 		write_more(draw(2) ? " OK FENCED OK OK]" : " back]");
 		return;
 	case 5:
@@ -247,18 +242,16 @@ write_answer(void)
 		           (unsigned)draw(SLOTS + 1));
 		return;
 	case 7: /* claim */
-		write_more("[OK 501000 %u [", (unsigned)draw(2) * 500);
+		write_more("=OK 501000 %u\n", (unsigned)draw(2) * 500);
 		if (draw(4) == 0)
 			write_more("%u 9|x", (unsigned)draw(SLOTS + 1));
-		write_more("]");
+		write_more("\n");
 		write_runs();
-		write_more("]");
 		return;
 	default: /* settle */
-		write_more("[OK 501000 %u []", (unsigned)draw(2) * 500);
-		write_problems(true);
+		write_more("=OK 501000 %u\n\n", (unsigned)draw(2) * 500);
+		write_problems("", " ");
 		write_runs();
-		write_more("]");
 		return;
 	}
 }

@@ -1,6 +1,6 @@
 #include "tests/sim/stranger.h"
 
-#include "common/codec/protocol.h"
+#include "common/codec/protocol_answer.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -55,7 +55,6 @@ static void
 begin_call(struct stranger *stranger, struct line *line, const char *function)
 {
 	line->argc = line->used = 0;
-	stranger->settles = false;
 	stranger->claimed_count = 0;
 	memset(stranger->ends, 0, sizeof stranger->ends);
 	add(line, "FCALL");
@@ -157,7 +156,6 @@ static void
 add_settled(struct stranger *stranger, struct line *line, uint32_t slot, uint64_t q,
             const char *id)
 {
-	stranger->settles = true;
 	stranger->ends[slot] = q;
 	add(line, "%u", slot);
 	add(line, "%" PRIu64, q);
@@ -395,47 +393,50 @@ on_turn(void *context, uint64_t number)
  */
 
 static void
-take_element(struct stranger *stranger, const struct reply *run, uint32_t number,
+take_element(struct stranger *stranger, const struct protocol_run *run, uint32_t number,
              struct span element)
 {
 	struct stranger_slot *slot = &stranger->slots[stranger->claimed[number]];
-	struct span role = reply_text(reply_at(run, 2));
 	size_t len = 0;
 
 	while (len < element.len && element.data[len] != '~' && element.data[len] != '/')
 		len++;
 	slot->held = true;
-	slot->role = role.len > 0 ? role.data[0] : '?';
+	slot->role = (char)run->role;
 	slot->q = stranger->claimed_q + number;
 	(void)snprintf(slot->id, sizeof slot->id, "%.*s", (int)len, element.data);
 }
 
 static bool
-is_refused(const struct reply *refused, uint32_t slot)
+is_refused(struct span refused, uint32_t slot)
 {
-	for (size_t i = 0; i < refused->count; i += 2) {
-		if (reply_integer(&refused->items[i], -1) == (int64_t)slot)
+	struct protocol_problem problem;
+
+	while (protocol_answer_refusal(&refused, &problem))
+		if (problem.slot == slot)
 			return true;
-	}
 	return false;
 }
 
 /* Elements fill the free ones of the slots that were named, in their order. */
 static void
-take_runs(struct stranger *stranger, const struct reply *reply, size_t first)
+take_runs(struct stranger *stranger, const struct reply *reply)
 {
-	const struct reply *refused = reply_at(reply, 3);
+	struct protocol_claim claim;
+	struct protocol_run run;
+	struct span element;
 	uint32_t at = 0;
+	bool is_sound;
 
-	for (size_t i = first; i < reply->count; i++) {
-		const struct reply *run = &reply->items[i];
-
-		for (size_t k = 9; k < run->count; k++, at++) {
+	VERIFY(protocol_answer_claim(reply, &claim) == 0);
+	while (protocol_answer_run(&claim.runs, &run, &is_sound)) {
+		VERIFY(is_sound);
+		for (; protocol_answer_element(&run.elements, &element); at++) {
 			while (at < stranger->claimed_count &&
-			       is_refused(refused, stranger->claimed[at]))
+			       is_refused(claim.refused, stranger->claimed[at]))
 				at++;
 			VERIFY(at < stranger->claimed_count);
-			take_element(stranger, run, at, run->items[k].text);
+			take_element(stranger, &run, at, element);
 		}
 	}
 }
@@ -480,7 +481,7 @@ static void
 on_answer(void *context, uint64_t tag, const struct reply *reply)
 {
 	struct stranger *stranger = context;
-	bool ok = reply_is(reply_at(reply, 0), "OK");
+	bool ok = protocol_answer_word(reply) == PROTOCOL_OK;
 
 	if (stranger->gone || tag != stranger->calls)
 		return;
@@ -499,9 +500,8 @@ on_answer(void *context, uint64_t tag, const struct reply *reply)
 	} else if (ok) {
 		take_ends(stranger);
 	}
-	if (ok && stranger->connected && stranger->claimed_count > 0) {
-		take_runs(stranger, reply, stranger->settles ? 5 : 4);
-	}
+	if (ok && stranger->connected && stranger->claimed_count > 0)
+		take_runs(stranger, reply);
 }
 
 static void

@@ -45,7 +45,6 @@ struct stranger {
 	struct stranger_slot slots[STRANGER_SLOTS];
 
 	/* the call under way */
-	bool settles;
 	uint64_t ends[STRANGER_SLOTS]; /* the token it ends there; 0: none */
 	uint64_t claimed_q;
 	uint32_t claimed[STRANGER_SLOTS];

@@ -8,9 +8,9 @@
 #define LEASE(slot, q, id) \
 	"[" slot " " q "|" RIG_FAMILY "|" RIG_LANE "|" id "|p|0|0,0|0|1|n]"
 #define RUN(role, begin, leader, ids) \
-	"[" RIG_LANE " " RIG_FAMILY " " role " 1 - 0 " begin " " leader " 0 " ids "]"
+	RIG_LANE " " RIG_FAMILY " " role " 1 - 0 " begin " " leader " 0 " ids
 #define TICKET(leader) RUN("t", "1", leader, "w:" RIG_LANE ":1")
-#define NOTHING        "[OK 501000 1000 []]"
+#define NOTHING        "=OK 501000 1000\n\n\n"
 #define NONE           "- - - - - -" /* usage of which nothing is known */
 
 static struct rig rig;
@@ -33,7 +33,7 @@ give(const char *run)
 
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
-	(void)snprintf(answer, sizeof answer, "[OK 501000 1000 [] %s]", run);
+	(void)snprintf(answer, sizeof answer, "=OK 501000 1000\n\n\n%s", run);
 	rig_answer(&rig, answer);
 	(void)rig_calls(&rig);
 	(void)rig_commands(&rig);
@@ -46,7 +46,7 @@ idle(uint64_t ms)
 	for (; ms > 0; ms -= 10) {
 		rig_pass(&rig, 10);
 		while (rig.tags_count > 0)
-			rig_answer(&rig, "[OK 501000 60000 []]");
+			rig_answer(&rig, "=OK 501000 60000\n\n\n");
 	}
 	(void)rig_calls(&rig);
 }
@@ -132,7 +132,7 @@ START_TEST(agent_starts_what_a_claim_gives_in_the_order_of_its_slots)
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	EXPECT_CALLS("claim 1 4 0 1 2\n");
-	rig_answer(&rig, "[OK 501000 1000 [] " RUN("p", "0", "0", "5-1~ 5-2") "]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "5-1~ 5-2"));
 	EXPECT_COMMANDS("start 0 4 5-1\nstart 1 5 5-2\n");
 	rig_fini(&rig);
 }
@@ -155,7 +155,7 @@ START_TEST(agent_asks_again_at_once_when_told_to_sleep_for_nothing)
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	EXPECT_CALLS("claim 1 2 0\n");
-	rig_answer(&rig, "[OK 501000 0 []]");
+	rig_answer(&rig, "=OK 501000 0\n\n\n");
 	EXPECT_CALLS("claim 1 3 0\n");
 	rig_fini(&rig);
 }
@@ -166,7 +166,7 @@ START_TEST(agent_does_not_ask_before_it_is_told_to)
 	begin(1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
-	rig_answer(&rig, "[OK 501000 8000 []]");
+	rig_answer(&rig, "=OK 501000 8000\n\n\n");
 	(void)rig_calls(&rig);
 	rig_pass(&rig, 5999);
 	EXPECT_CALLS("");
@@ -215,7 +215,7 @@ START_TEST(agent_gives_back_what_it_cannot_run)
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	(void)rig_calls(&rig);
-	rig_answer(&rig, "[OK 501000 1000 [] " RUN("p", "0", "0", "nonsense") "]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "nonsense"));
 	EXPECT_CALLS("release 1 0 2 0\n");
 	rig_fini(&rig);
 }
@@ -227,7 +227,7 @@ START_TEST(agent_reads_the_table_when_a_slot_is_refused)
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	(void)rig_calls(&rig);
-	rig_answer(&rig, "[OK 501000 1000 [0 9|x] " RUN("p", "0", "0", "5-1") "]");
+	rig_answer(&rig, "=OK 501000 1000\n0 9|x\n\n" RUN("p", "0", "0", "5-1"));
 	EXPECT_CALLS("attach 30000\n");
 	EXPECT_COMMANDS("");
 	rig_answer(&rig,
@@ -251,7 +251,7 @@ START_TEST(agent_settles_and_claims_in_one_call_what_ended_in_one_turn)
 	rig_step(&rig);
 	EXPECT_CALLS("settle 1 3 0 4 " NONE " - 0 {} 1 5 " NONE " - 0 {} 2 6 " NONE
 	             " - 0 {} 7 0 1 2\n");
-	rig_answer(&rig, "[OK 501000 1000 [] [] " RUN("p", "0", "0", "2-1 2-2") "]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "2-1 2-2"));
 	EXPECT_COMMANDS("start 0 7 2-1\nstart 1 8 2-2\n");
 	EXPECT_CALLS("");
 	rig_fini(&rig);
@@ -281,8 +281,7 @@ START_TEST(agent_keeps_a_settled_result_for_ten_seconds)
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	rig_answer(&rig, "[OK 501000 9000 [] "
-	                 "[] " RUN("p", "0", "0", "2-1") "]");
+	rig_answer(&rig, "=OK 501000 9000\n\n\n" RUN("p", "0", "0", "2-1"));
 	(void)rig_commands(&rig);
 	rig_pass(&rig, 9999);
 	EXPECT_COMMANDS("");
@@ -305,7 +304,7 @@ START_TEST(agent_keeps_no_more_results_than_it_may)
 	for (uint32_t slot = 0; slot < 3; slot++)
 		rig_end_only(&rig, slot, AGENT_DONE, 10 + slot);
 	rig_step(&rig);
-	rig_answer(&rig, "[OK 501000 9000 [] []]");
+	rig_answer(&rig, "=OK 501000 9000\n\n\n");
 	EXPECT_COMMANDS("drop 10\n");
 	rig_fini(&rig);
 }
@@ -318,7 +317,7 @@ START_TEST(agent_offers_a_result_late_when_its_lease_has_gone_meanwhile)
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	(void)rig_calls(&rig);
-	rig_answer(&rig, "[OK 501000 9000 [] [0 TOKEN -]]");
+	rig_answer(&rig, "=OK 501000 9000\n\n0 TOKEN -\n");
 	EXPECT_CALLS("settle_late usage 1-1 - 0 {} " PAID("") "\n");
 	rig_answer(&rig, "[OK 501000 OK]");
 	EXPECT_COMMANDS("drop 77\nnote accepted 77\n");
@@ -354,7 +353,7 @@ START_TEST(agent_throws_away_the_result_of_a_cancelled_job)
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	(void)rig_calls(&rig);
-	rig_answer(&rig, "[OK 501000 9000 [] [0 ENDED -] " RUN("p", "0", "0", "2-1") "]");
+	rig_answer(&rig, "=OK 501000 9000\n\n0 ENDED -\n" RUN("p", "0", "0", "2-1"));
 	EXPECT_COMMANDS("start 0 3 2-1\ndrop 77\n");
 	rig_fini(&rig);
 }
@@ -518,7 +517,7 @@ START_TEST(agent_settles_again_what_the_table_still_shows)
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
 	EXPECT_CALLS("settle 2 1 0 2 " NONE " - 0 {} 4 0\n");
-	rig_answer(&rig, "[OK 501000 1000 [] []]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	EXPECT_COMMANDS("");
 	rig_fini(&rig);
 }
@@ -610,14 +609,14 @@ START_TEST(agent_sends_an_acknowledged_result_again_after_a_rollback)
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	rig_answer(&rig, "[OK 501000 1000 [] []]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	rig_lose(&rig);
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
 	EXPECT_COMMANDS("note resent 0\n");
 	EXPECT_CALLS("settle 2 1 0 2 " NONE " - 0 {} 4\nclaim 2 4 0\n");
-	rig_answer(&rig, "[OK 501000 1000 [] []]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	rig_answer(&rig, NOTHING);
 	EXPECT_COMMANDS("");
 	rig_fini(&rig);
@@ -799,7 +798,7 @@ START_TEST(agent_beats_at_a_moment_without_calls)
 	rig_pass(&rig, 60);
 	agent_wake(rig.agent, rig.now_ms);
 	EXPECT_CALLS(""); /* due, and held back */
-	rig_answer(&rig, "[OK 501000 1000 [] " RUN("p", "0", "0", "5-5") "]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "5-5"));
 	EXPECT_CALLS("beat 1 2 30000\n");
 	rig_fini(&rig);
 }
@@ -1022,7 +1021,7 @@ START_TEST(agent_waits_for_running_jobs_when_it_stops_then_says_bye)
 	EXPECT_COMMANDS("");
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	EXPECT_CALLS("settle 1 1 0 3 " NONE " - 0 {} 5\n"); /* and claims nothing */
-	rig_answer(&rig, "[OK 501000 1000 [] []]");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	EXPECT_CALLS("bye 1\n");
 	rig_answer(&rig, "[OK 501000]");
 	EXPECT_COMMANDS("drop 77\nfinished\n");

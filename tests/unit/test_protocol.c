@@ -587,31 +587,76 @@ END_TEST
 
 START_TEST(protocol_answer_of_a_claim_is_read)
 {
-	const struct reply run[] = { TEXT(LANE),  TEXT(NODE),    TEXT("l"),
-		                     NUMBER(3),   TEXT(NODE),    NUMBER(1),
-		                     NUMBER(1),   NUMBER(18000), TEXT("30012"),
-		                     TEXT("1-2"), TEXT("1-3~") };
-	const struct reply refused[] = { NUMBER(4), TEXT("lease") };
-	const struct reply items[] = { TEXT("OK"), NUMBER(1700), NUMBER(0),
-		                       ARRAY(refused), ARRAY(run) };
-	const struct reply reply = ARRAY(items);
+	const struct reply reply =
+		TEXT("OK 1700 20\n4 lease 5 other\n6 TOKEN - 7 ENDED x\n" LANE " " NODE
+	             " l 3 " NODE " 1 1 18000 30012 1-2 1-3~\n" LANE
+	             " - t 3 - 0 1 0 0 w:" LANE ":3");
 	struct protocol_claim claim;
 	struct protocol_run got;
 	struct protocol_problem problem;
+	struct span element;
+	bool is_sound;
 
 	ck_assert_int_eq(protocol_answer_word(&reply), PROTOCOL_OK);
+	ck_assert_uint_eq(protocol_answer_now_ms(&reply), 1700);
 	ck_assert_int_eq(protocol_answer_claim(&reply, &claim), 0);
-	ck_assert_uint_eq(claim.runs_count, 1);
-	ck_assert_int_eq(protocol_answer_run(&claim, 0, &got), 0);
+	ck_assert_uint_eq(claim.sleep_ms, 20);
+	ck_assert(protocol_answer_run(&claim.runs, &got, &is_sound) && is_sound);
 	ck_assert_int_eq(got.role, PROTOCOL_LEAD);
 	ck_assert(got.begin);
+	ck_assert_uint_eq(got.leader_ms, 18000);
 	ck_assert_uint_eq(got.tokens, 30012);
-	ck_assert_uint_eq(got.elements_count, 2);
-	ck_assert_span(reply_text(&got.elements[1]), "1-3~");
-	ck_assert_int_eq(protocol_answer_refusal(&claim, 0, &problem), 0);
+	ck_assert(protocol_answer_element(&got.elements, &element));
+	ck_assert(protocol_answer_element(&got.elements, &element));
+	ck_assert_span(element, "1-3~");
+	ck_assert(!protocol_answer_element(&got.elements, &element));
+	ck_assert(protocol_answer_run(&claim.runs, &got, &is_sound) && is_sound);
+	ck_assert(id_equals(got.family, ID_NONE) && got.px.len == 0);
+	ck_assert(!protocol_answer_run(&claim.runs, &got, &is_sound));
+	ck_assert(protocol_answer_refusal(&claim.refused, &problem));
 	ck_assert_uint_eq(problem.slot, 4);
 	ck_assert_span(problem.held, "lease");
-	ck_assert_int_eq(protocol_answer_settle(&reply, &claim), ERR_MALFORMED);
+	ck_assert(protocol_answer_refusal(&claim.refused, &problem));
+	ck_assert(!protocol_answer_refusal(&claim.refused, &problem));
+	ck_assert(protocol_answer_problem(&claim.problems, &problem));
+	ck_assert_span(problem.word, "TOKEN");
+	ck_assert_uint_eq(problem.held.len, 0);
+	ck_assert(protocol_answer_problem(&claim.problems, &problem));
+	ck_assert_span(problem.held, "x");
+	ck_assert(!protocol_answer_problem(&claim.problems, &problem));
+}
+END_TEST
+
+START_TEST(protocol_answer_of_a_claim_that_is_none_is_refused)
+{
+	static const char *const broken[] = {
+		"",           "OK",         "OK 1 2",         "OK 1 2\n",
+		"OK x 2\n\n", "OK 1\n\n\n", "OK 1 2 3\n\n\n", "KO 1 2\n\n\n",
+	};
+	static const char *const runs[] = {
+		"x",
+		LANE " - p 1 - 0 0 0 0",
+		LANE " - pp 1 - 0 0 0 0 1-1",
+		LANE " - p 1 - 0 2 0 0 1-1",
+		"x - p 1 - 0 0 0 0 1-1",
+		LANE " x p 1 - 0 0 0 0 1-1",
+	};
+	struct protocol_claim claim;
+	struct protocol_run run;
+	bool is_sound;
+
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+		const struct reply reply = { .kind = REPLY_TEXT,
+			                     .text = span_from(broken[i]) };
+
+		ck_assert_int_eq(protocol_answer_claim(&reply, &claim), ERR_MALFORMED);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+		struct span text = span_from(runs[i]);
+
+		ck_assert(protocol_answer_run(&text, &run, &is_sound));
+		ck_assert(!is_sound);
+	}
 }
 END_TEST
 
@@ -703,5 +748,6 @@ SUITE_MAIN(
 	protocol_call_claim_has_the_words_of_the_protocol,
 	protocol_call_settle_claims_behind_its_jobs,
 	protocol_call_grant_keeps_what_is_not_named, protocol_answer_of_a_claim_is_read,
+	protocol_answer_of_a_claim_that_is_none_is_refused,
 	protocol_answer_words_are_told_apart, protocol_answer_of_attach_lists_the_slots,
 	protocol_answer_of_grant_and_glance_is_read)

@@ -137,13 +137,12 @@ beaten(struct agent *agent, const struct flight *flight, const struct reply *rep
 static bool
 is_refused(const struct protocol_claim *claim, uint32_t slot)
 {
+	struct span refused = claim->refused;
 	struct protocol_problem problem;
 
-	for (size_t i = 0; i < claim->refused_count; i++) {
-		if (protocol_answer_refusal(claim, i, &problem) == 0 &&
-		    problem.slot == slot)
+	while (protocol_answer_refusal(&refused, &problem))
+		if (problem.slot == slot)
 			return true;
-	}
 	return false;
 }
 
@@ -152,18 +151,19 @@ static uint32_t
 take_runs(struct agent *agent, const struct flight *flight,
           const struct protocol_claim *claim)
 {
+	struct span runs = claim->runs, element;
 	uint32_t next = 0, taken = 0;
+	struct protocol_run run;
+	bool is_sound;
 
-	for (size_t i = 0; i < claim->runs_count; i++) {
-		struct protocol_run run;
-
-		if (protocol_answer_run(claim, i, &run) < 0) {
+	while (protocol_answer_run(&runs, &run, &is_sound)) {
+		if (!is_sound) {
 			agent_state_note(agent, AGENT_NOTE_ERROR, flight->kind,
 			                 SPAN("a run that cannot be read"));
 			read_again(agent);
 			break;
 		}
-		for (size_t k = 0; k < run.elements_count; k++) {
+		while (protocol_answer_element(&run.elements, &element)) {
 			while (next < flight->claims_count &&
 			       is_refused(claim, flight->claims[next]))
 				next++;
@@ -172,7 +172,7 @@ take_runs(struct agent *agent, const struct flight *flight,
 				return taken;
 			}
 			agent_lease_begin(agent, flight->claims[next], flight->q + next,
-			                  &run, reply_text(&run.elements[k]));
+			                  &run, element);
 			next++;
 			taken++;
 		}
@@ -218,7 +218,7 @@ free_unfilled(struct agent *agent, const struct flight *flight,
 			continue;
 		slot_set(&agent->slots, index, SLOT_LEASE_NONE, SLOT_RUN_IDLE);
 	}
-	if (claim->refused_count > 0)
+	if (claim->refused.len > 0)
 		read_again(agent);
 }
 
@@ -237,11 +237,11 @@ static const struct protocol_problem *
 problem_of(const struct protocol_claim *claim, uint32_t slot,
            struct protocol_problem *problem)
 {
-	for (size_t i = 0; i < claim->problems_count; i++) {
-		if (protocol_answer_problem(claim, i, problem) == 0 &&
-		    problem->slot == slot)
+	struct span problems = claim->problems;
+
+	while (protocol_answer_problem(&problems, problem))
+		if (problem->slot == slot)
 			return problem;
-	}
 	return NULL;
 }
 
@@ -284,7 +284,7 @@ settled(struct agent *agent, const struct flight *flight, const struct reply *re
 {
 	struct protocol_claim claim;
 
-	if (protocol_answer_settle(reply, &claim) < 0) {
+	if (protocol_answer_claim(reply, &claim) < 0) {
 		agent_state_note(agent, AGENT_NOTE_ERROR, flight->kind,
 		                 SPAN("a settle answered what cannot be read"));
 		read_again(agent);
@@ -307,7 +307,7 @@ resent(struct agent *agent, const struct flight *flight, const struct reply *rep
 	if (result->list != RESULT_RESENT)
 		return;
 	result->in_flight = false;
-	if (protocol_answer_settle(reply, &claim) < 0) {
+	if (protocol_answer_claim(reply, &claim) < 0) {
 		read_again(agent);
 		return;
 	}
