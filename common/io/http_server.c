@@ -13,15 +13,42 @@ struct http_server {
 	uv_poll_t poll;   /* on libmicrohttpd's epoll descriptor */
 	uv_timer_t timer; /* its next deadline */
 	unsigned handles_open;
+	struct incoming *incoming; /* all requests under way */
 	http_server_fn *fn;
 	void *data;
 	http_server_closed_fn *closed_fn;
 	void *closed_data;
 };
 
-/* What one request has brought so far. */
+/* What one request has brought so far, and what it waits for. */
 struct incoming {
+	struct http_server *server;
+	struct MHD_Connection *connection; /* NULL: gone, but its answer is still due */
 	struct buffer body;
+	struct http_server_stream *stream;
+	bool deferred;  /* its answer comes by http_server_answer */
+	bool suspended; /* libmicrohttpd was told to look away until then */
+	bool answered;  /* `response` is that answer */
+	struct http_server_response response;
+	struct incoming *next, **link; /* all of the server */
+};
+
+/* `later` is the question itself. */
+struct http_server_later {
+	struct incoming incoming;
+};
+
+struct http_server_stream {
+	struct http_server *server;
+	struct MHD_Connection *connection;
+	struct MHD_Response *response;
+	struct incoming *incoming; /* until the connection is done with it */
+	struct buffer pending;
+	size_t read;    /* so many bytes of it are written */
+	bool suspended; /* there was nothing to write */
+	bool ended;
+	http_server_gone_fn *fn;
+	void *data;
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -53,14 +80,18 @@ on_poll(uv_poll_t *poll, int status, int events)
 	run(poll->data);
 }
 
-static enum MHD_Result
-answer(struct MHD_Connection *connection, struct http_server_response *response)
+static struct MHD_Response *
+response_from_body(struct http_server_response *response)
 {
 	struct MHD_Response *out;
-	enum MHD_Result result;
 	size_t len;
 	char *body;
 
+	if (response->constant.data) /* libmicrohttpd only reads it */
+		return MHD_create_response_from_buffer(
+			response->constant.len,
+			(void *)(uintptr_t)response->constant.data,
+			MHD_RESPMEM_PERSISTENT);
 	if (buffer_error(&response->body) < 0) { /* the answer did not fit */
 		buffer_fini(&response->body);
 		buffer_init(&response->body, BUFFER_SIZE_DEFAULT);
@@ -69,12 +100,16 @@ answer(struct MHD_Connection *connection, struct http_server_response *response)
 	}
 	body = buffer_take(&response->body, &len);
 	if (!body)
-		return MHD_NO;
+		return NULL;
 	out = MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
-	if (!out) {
+	if (!out)
 		free(body);
-		return MHD_NO;
-	}
+	return out;
+}
+
+static void
+add_headers(struct MHD_Response *out, const struct http_server_response *response)
+{
 	(void)MHD_add_response_header(out, MHD_HTTP_HEADER_CONTENT_TYPE,
 	                              response->content_type);
 	(void)MHD_add_response_header(out, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -82,9 +117,32 @@ answer(struct MHD_Connection *connection, struct http_server_response *response)
 	if (response->allow)
 		(void)MHD_add_response_header(out, MHD_HTTP_HEADER_ALLOW,
 		                              response->allow);
+	for (const char *const *it = response->headers; it && it[0]; it += 2)
+		(void)MHD_add_response_header(out, it[0], it[1]);
+}
+
+static enum MHD_Result
+answer(struct MHD_Connection *connection, struct http_server_response *response)
+{
+	struct MHD_Response *out = response_from_body(response);
+	enum MHD_Result result;
+
+	if (!out)
+		return MHD_NO;
+	add_headers(out, response);
 	result = MHD_queue_response(connection, response->status, out);
 	MHD_destroy_response(out);
 	return result;
+}
+
+struct http_server_response
+http_server_response(void)
+{
+	return (struct http_server_response){
+		.status = MHD_HTTP_OK,
+		.content_type = "text/plain; charset=utf-8",
+		.body = BUFFER_INIT(BUFFER_SIZE_DEFAULT),
+	};
 }
 
 static enum MHD_Result
@@ -104,31 +162,184 @@ refuse_body(struct MHD_Connection *connection)
 	return result;
 }
 
+/* ---- streams --------------------------------------------------------------------- */
+
+/* libmicrohttpd asks for more; with nothing to write it looks away until we resume. */
+static ssize_t
+on_stream_read(void *data, uint64_t position, char *to, size_t size)
+{
+	struct http_server_stream *stream = data;
+	size_t left = stream->pending.len - stream->read, len = MIN(left, size);
+
+	(void)position;
+	if (len == 0 && stream->ended)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (len == 0) {
+		stream->suspended = true;
+		MHD_suspend_connection(stream->connection);
+		return 0;
+	}
+	memcpy(to, stream->pending.data + stream->read, len);
+	stream->read += len;
+	if (stream->read == stream->pending.len) {
+		buffer_clear(&stream->pending);
+		stream->read = 0;
+	}
+	return (ssize_t)len;
+}
+
+static void
+on_stream_free(void *data)
+{
+	struct http_server_stream *stream = data;
+
+	if (stream->incoming)
+		stream->incoming->stream = NULL;
+	if (stream->fn)
+		stream->fn(stream->data);
+	buffer_fini(&stream->pending);
+	free(stream);
+}
+
+struct http_server_stream *
+http_server_stream_open(const struct http_server_request *request,
+                        const struct http_server_response *response,
+                        http_server_gone_fn *fn, void *data)
+{
+	struct incoming *incoming = request->incoming;
+	struct http_server_stream *stream = calloc(1, sizeof *stream);
+
+	if (!stream)
+		return NULL;
+	stream->response = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, 16384, on_stream_read, stream, on_stream_free);
+	if (!stream->response) {
+		free(stream);
+		return NULL;
+	}
+	stream->server = incoming->server;
+	stream->connection = incoming->connection;
+	stream->incoming = incoming;
+	stream->fn = fn;
+	stream->data = data;
+	buffer_init(&stream->pending, BUFFER_SIZE_DEFAULT);
+	add_headers(stream->response, response);
+	incoming->stream = stream;
+	return stream;
+}
+
+/* Lets libmicrohttpd go on with a connection from the next turn of the loop on. */
+static void
+resume(struct http_server *server, struct MHD_Connection *connection, bool *suspended)
+{
+	if (!*suspended)
+		return;
+	*suspended = false;
+	MHD_resume_connection(connection);
+	VERIFY(uv_timer_start(&server->timer, on_timer, 0, 0) == 0);
+}
+
+bool
+http_server_stream_is_idle(const struct http_server_stream *stream)
+{
+	return stream->pending.len == 0;
+}
+
+void
+http_server_stream_send(struct http_server_stream *stream, struct span bytes)
+{
+	if (buffer_append(&stream->pending, bytes) < 0)
+		stream->ended = true;
+	resume(stream->server, stream->connection, &stream->suspended);
+}
+
+/* ---- answers that take longer ---------------------------------------------------- */
+
+static void
+free_incoming(struct incoming *incoming)
+{
+	buffer_fini(&incoming->body);
+	buffer_fini(&incoming->response.body);
+	free(incoming);
+}
+
+struct http_server_later *
+http_server_defer(const struct http_server_request *request)
+{
+	struct incoming *incoming = request->incoming;
+
+	VERIFY(!incoming->deferred);
+	incoming->deferred = true;
+	return (struct http_server_later *)incoming;
+}
+
+void
+http_server_answer(struct http_server_later *later, struct http_server_response *response)
+{
+	struct incoming *incoming = &later->incoming;
+
+	VERIFY(incoming->deferred);
+	VERIFY(!incoming->answered);
+	incoming->response = *response;
+	incoming->answered = true;
+	if (incoming->connection)
+		resume(incoming->server, incoming->connection, &incoming->suspended);
+	else
+		free_incoming(incoming); /* nobody is there to read it */
+}
+
 static enum MHD_Result
 handle(struct http_server *server, struct MHD_Connection *connection, const char *path,
-       const char *method, const struct incoming *incoming)
+       const char *method, struct incoming *incoming)
 {
 	struct http_server_request request = {
 		.method = strcmp(method, "HEAD") == 0 ? "GET" : method,
 		.path = path,
 		.body = buffer_span(&incoming->body),
 		.connection = connection,
+		.incoming = incoming,
 	};
-	struct http_server_response response = {
-		.status = MHD_HTTP_OK,
-		.content_type = "text/plain; charset=utf-8",
-		.body = BUFFER_INIT(BUFFER_SIZE_DEFAULT),
-	};
-	enum MHD_Result result;
+	struct http_server_response response = http_server_response();
+	enum MHD_Result result = MHD_YES;
 
 	server->fn(&request, &response, server->data);
-	result = answer(connection, &response);
+	if (incoming->stream) {
+		struct MHD_Response *out = incoming->stream->response;
+
+		result = MHD_queue_response(connection, response.status, out);
+		MHD_destroy_response(out); /* the connection has it now */
+	} else if (!incoming->deferred) {
+		result = answer(connection, &response);
+	} else if (incoming->answered) {
+		result = answer(connection, &incoming->response);
+	} else {
+		incoming->suspended = true;
+		MHD_suspend_connection(connection);
+	}
 	buffer_fini(&response.body);
 	return result;
 }
 
+static struct incoming *
+make_incoming(struct http_server *server, struct MHD_Connection *connection)
+{
+	struct incoming *incoming = calloc(1, sizeof *incoming);
+
+	if (!incoming)
+		return NULL;
+	incoming->server = server;
+	incoming->connection = connection;
+	buffer_init(&incoming->body, HTTP_SERVER_BODY_MAX);
+	incoming->next = server->incoming;
+	incoming->link = &server->incoming;
+	if (incoming->next)
+		incoming->next->link = &incoming->next;
+	server->incoming = incoming;
+	return incoming;
+}
+
 /* libmicrohttpd calls it once with the headers, then for each piece of the body, then
- * once with none left. */
+ * once with none left; and again when a deferred answer has come. */
 static enum MHD_Result
 on_request(void *data, struct MHD_Connection *connection, const char *path,
            const char *method, const char *version, const char *piece, size_t *piece_len,
@@ -138,12 +349,8 @@ on_request(void *data, struct MHD_Connection *connection, const char *path,
 
 	(void)version;
 	if (!incoming) {
-		incoming = calloc(1, sizeof *incoming);
-		if (!incoming)
-			return MHD_NO;
-		buffer_init(&incoming->body, HTTP_SERVER_BODY_MAX);
-		*state = incoming;
-		return MHD_YES;
+		*state = make_incoming(data, connection);
+		return *state ? MHD_YES : MHD_NO;
 	}
 	if (*piece_len > 0) {
 		/* An error sticks: the rest is read and forgotten, then refused. */
@@ -153,6 +360,10 @@ on_request(void *data, struct MHD_Connection *connection, const char *path,
 	}
 	if (buffer_error(&incoming->body) < 0)
 		return refuse_body(connection);
+	if (incoming->answered)
+		return answer(connection, &incoming->response);
+	if (incoming->deferred)
+		return MHD_YES; /* we are closing */
 	return handle(data, connection, path, method, incoming);
 }
 
@@ -167,9 +378,15 @@ on_completed(void *data, struct MHD_Connection *connection, void **state,
 	(void)code;
 	if (!incoming)
 		return;
-	buffer_fini(&incoming->body);
-	free(incoming);
 	*state = NULL;
+	*incoming->link = incoming->next;
+	if (incoming->next)
+		incoming->next->link = incoming->link;
+	if (incoming->stream)
+		incoming->stream->incoming = NULL;
+	incoming->connection = NULL;
+	if (!incoming->deferred || incoming->answered)
+		free_incoming(incoming); /* else http_server_answer does */
 }
 
 static int
@@ -215,7 +432,7 @@ on_daemon_message(void *data, const char *format, va_list arguments)
 static struct MHD_Daemon *
 start_daemon(struct http_server *server, struct sockaddr_storage *address)
 {
-	unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG;
+	unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
 
 	if (address->ss_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
@@ -309,6 +526,19 @@ on_closed(uv_handle_t *handle)
 		fn(data);
 }
 
+/* libmicrohttpd stops only if nothing is suspended any more. */
+static void
+resume_all(struct http_server *server)
+{
+	for (struct incoming *it = server->incoming; it; it = it->next) {
+		if (it->stream) {
+			it->stream->ended = true;
+			resume(server, it->connection, &it->stream->suspended);
+		}
+		resume(server, it->connection, &it->suspended);
+	}
+}
+
 void
 http_server_close(struct http_server *server, http_server_closed_fn *fn, void *data)
 {
@@ -316,6 +546,7 @@ http_server_close(struct http_server *server, http_server_closed_fn *fn, void *d
 		return;
 	server->closed_fn = fn;
 	server->closed_data = data;
+	resume_all(server);
 	uv_close((uv_handle_t *)&server->poll, on_closed);
 	uv_close((uv_handle_t *)&server->timer, on_closed);
 	MHD_stop_daemon(server->daemon);

@@ -2,13 +2,17 @@
  *
  *   socket ── libmicrohttpd (its own epoll) ── uv_poll ──► your handler ──► whole answer
  *
+ *                                                              ├─► later:
+ * http_server_defer └─► piece by piece: a stream
+ *
  * One thread, no locks: libmicrohttpd keeps all its sockets in one epoll descriptor, and
- * the loop watches that.  A handler is called once a request is complete and fills an
- * answer before it returns; what takes longer does not belong here.
+ * the loop watches that.  A handler is called once a request is complete.  It fills an
+ * answer before it returns, or it defers: then http_server_answer follows, exactly once,
+ * also if the client or the server has gone meanwhile.
  *
  * Bounds: HTTP_SERVER_CONNECTIONS_MAX at a time, bodies of HTTP_SERVER_BODY_MAX (413
- * beyond), 30 s of silence.  It serves whoever can connect: listen on loopback, or put a
- * proxy with authentication before it. */
+ * beyond), 30 s of silence (streams may be silent).  It serves whoever can connect:
+ * listen on loopback, or put a proxy with authentication before it. */
 #ifndef COMMON_IO_HTTP_SERVER_H
 #define COMMON_IO_HTTP_SERVER_H
 
@@ -31,6 +35,7 @@ struct http_server_request {
 	const char *path;   /* decoded, without the query */
 	struct span body;
 	void *connection; /* for http_server_query and http_server_header */
+	void *incoming;   /* for http_server_defer */
 };
 
 /* Begins as an empty 200 of type text/plain; the server frees the body. */
@@ -38,7 +43,9 @@ struct http_server_response {
 	unsigned status;
 	const char *content_type; /* a literal */
 	struct buffer body;
-	const char *allow; /* with a 405: the methods that exist; a literal */
+	struct span constant; /* in place of a body: bytes that live as long as we do */
+	const char *allow;    /* with a 405: the methods that exist; a literal */
+	const char *const *headers; /* name, value, name, value, …, NULL; or NULL */
 };
 
 typedef void http_server_fn(const struct http_server_request *request,
@@ -58,6 +65,40 @@ const char *http_server_query(const struct http_server_request *request,
                               const char *name);
 const char *http_server_header(const struct http_server_request *request,
                                const char *name);
+
+/* ---- answers that take longer ---------------------------------------------------- */
+
+struct http_server_later; /* a question whose answer is still due */
+
+/* Called by a handler, whose response is then not looked at. */
+struct http_server_later *http_server_defer(const struct http_server_request *request);
+
+/* Takes the body of `response`; `later` is gone when it returns. */
+void http_server_answer(struct http_server_later *later,
+                        struct http_server_response *response);
+
+/* An empty answer, as a handler finds it. */
+struct http_server_response http_server_response(void);
+
+/* ---- streams --------------------------------------------------------------------- */
+
+struct http_server_stream;
+typedef void http_server_gone_fn(void *data);
+
+/* Called by a handler: the response (status, type, headers) begins, and its body is what
+ * http_server_stream_send adds.  `fn` is called once, when the client or the server goes;
+ * the stream is gone then.  NULL when memory is out: answer something else. */
+struct http_server_stream *
+http_server_stream_open(const struct http_server_request *request,
+                        const struct http_server_response *response,
+                        http_server_gone_fn *fn, void *data);
+
+/* True if all that was sent is written: who is slow skips some news and needs no queue.
+ */
+bool http_server_stream_is_idle(const struct http_server_stream *stream);
+void http_server_stream_send(struct http_server_stream *stream, struct span bytes);
+
+/* ---------------------------------------------------------------------------------- */
 
 /* Closes all connections; `fn` (may be NULL) is called when the memory is gone.  Takes
  * NULL, and then calls nobody.  Not from within a handler. */

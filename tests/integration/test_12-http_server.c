@@ -14,23 +14,81 @@
 
 struct meeting {
 	uv_loop_t loop;
+	uv_timer_t pulse; /* answers what was deferred, feeds what streams */
+	struct http_server_later *later;
+	struct http_server_stream *stream;
+	unsigned pieces, gone;
 	uv_timer_t deadline;
 	uv_async_t done; /* the client's thread has its answer */
 	struct http_server *server;
 	unsigned requests;
 	bool closed;
 	struct span question;
+	const char
+		*enough; /* the client leaves when it has read this; NULL: at the end */
 	unsigned clients;
 	char answer[ANSWER_SIZE];
 };
 
 static void
-on_request(const struct http_server_request *request,
-           struct http_server_response *response, void *data)
+on_gone(void *data)
 {
 	struct meeting *meeting = data;
 
+	meeting->gone++;
+	meeting->stream = NULL;
+}
+
+static void
+on_pulse(uv_timer_t *timer)
+{
+	struct meeting *meeting = timer->data;
+	struct http_server_response response = http_server_response();
+	struct http_server_later *later = meeting->later;
+
+	if (meeting->stream && meeting->pieces < 3) {
+		meeting->pieces++;
+		http_server_stream_send(meeting->stream, SPAN("data: piece\n\n"));
+	}
+	if (!later)
+		return;
+	meeting->later = NULL;
+	response.status = 202;
+	(void)buffer_append_text(&response.body, "at last");
+	http_server_answer(later, &response);
+}
+
+static void
+on_request(const struct http_server_request *request,
+           struct http_server_response *response, void *data)
+{
+	static const char *const headers[] = { "X-One", "1", "X-Two", "2", NULL };
+	struct meeting *meeting = data;
+
 	meeting->requests++;
+	response->headers = headers;
+	if (strcmp(request->path, "/constant") == 0) {
+		response->constant = SPAN("always the same");
+		return;
+	}
+	if (strcmp(request->path, "/later") == 0) {
+		meeting->later = http_server_defer(request);
+		return;
+	}
+	if (strcmp(request->path, "/at-once") == 0) {
+		struct http_server_response now = http_server_response();
+
+		(void)buffer_append_text(&now.body, "already here");
+		http_server_answer(http_server_defer(request), &now);
+		return;
+	}
+	if (strcmp(request->path, "/stream") == 0) {
+		response->content_type = "text/event-stream";
+		meeting->stream =
+			http_server_stream_open(request, response, on_gone, meeting);
+		ck_assert_ptr_nonnull(meeting->stream);
+		return;
+	}
 	if (strcmp(request->path, "/missing") == 0)
 		response->status = 404;
 	if (strcmp(request->path, "/json") == 0)
@@ -63,8 +121,12 @@ talk(struct meeting *meeting)
 		left = (struct span){ left.data + n, left.len - (size_t)n };
 	}
 	while (len + 1 < ANSWER_SIZE &&
-	       (n = read(fd, meeting->answer + len, ANSWER_SIZE - 1 - len)) > 0)
+	       (n = read(fd, meeting->answer + len, ANSWER_SIZE - 1 - len)) > 0) {
 		len += (size_t)n;
+		meeting->answer[len] = '\0';
+		if (meeting->enough && strstr(meeting->answer, meeting->enough))
+			break;
+	}
 	meeting->answer[len] = '\0';
 	close(fd);
 }
@@ -101,16 +163,23 @@ on_done(uv_async_t *async)
 	http_server_close(meeting->server, on_closed, meeting);
 	uv_close((uv_handle_t *)&meeting->deadline, NULL);
 	uv_close((uv_handle_t *)&meeting->done, NULL);
+	uv_close((uv_handle_t *)&meeting->pulse, NULL);
 }
 
 static void
-meet(struct meeting *meeting, struct span question, unsigned clients)
+meet_until(struct meeting *meeting, struct span question, unsigned clients,
+           const char *enough)
 {
 	char message[HTTP_SERVER_MESSAGE_SIZE] = "";
 	pthread_t thread;
 
-	*meeting = (struct meeting){ .question = question, .clients = clients };
+	*meeting = (struct meeting){ .question = question,
+		                     .clients = clients,
+		                     .enough = enough };
 	ck_assert_int_eq(uv_loop_init(&meeting->loop), 0);
+	ck_assert_int_eq(uv_timer_init(&meeting->loop, &meeting->pulse), 0);
+	ck_assert_int_eq(uv_timer_start(&meeting->pulse, on_pulse, 5, 5), 0);
+	meeting->pulse.data = meeting;
 	ck_assert_int_eq(uv_timer_init(&meeting->loop, &meeting->deadline), 0);
 	ck_assert_int_eq(uv_timer_start(&meeting->deadline, on_deadline, DEADLINE_MS, 0),
 	                 0);
@@ -125,6 +194,12 @@ meet(struct meeting *meeting, struct span question, unsigned clients)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert(meeting->closed);
 	ck_assert_int_eq(uv_loop_close(&meeting->loop), 0);
+}
+
+static void
+meet(struct meeting *meeting, struct span question, unsigned clients)
+{
+	meet_until(meeting, question, clients, NULL);
 }
 
 static struct meeting meeting; /* large */
@@ -194,6 +269,61 @@ START_TEST(http_server_survives_what_is_no_http)
 }
 END_TEST
 
+START_TEST(http_server_adds_headers_and_serves_constants)
+{
+	meet(&meeting,
+	     SPAN("GET /constant HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), 2);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "X-One: 1\r\n"));
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "X-Two: 2\r\n"));
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "\r\n\r\nalways the same"));
+}
+END_TEST
+
+START_TEST(http_server_answers_later_or_at_once_after_a_deferral)
+{
+	meet(&meeting,
+	     SPAN("POST /later HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n"
+	          "Connection: close\r\n\r\nabc"),
+	     3);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, " 202 Accepted\r\n"));
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "\r\n\r\nat last"));
+	ck_assert_uint_eq(meeting.requests, 3);
+	meet(&meeting,
+	     SPAN("GET /at-once HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), 1);
+	ck_assert_ptr_nonnull(strstr(meeting.answer, "\r\n\r\nalready here"));
+}
+END_TEST
+
+START_TEST(http_server_streams_until_the_client_leaves)
+{
+	meet_until(&meeting, SPAN("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"), 1,
+	           "data: piece\n\n\r\nD\r\ndata: piece\n\n\r\nD\r\ndata: piece");
+	ck_assert_ptr_nonnull(
+		strstr(meeting.answer, "Content-Type: text/event-stream\r\n"));
+	ck_assert_uint_eq(meeting.pieces, 3);
+	ck_assert_uint_eq(meeting.gone, 1);
+}
+END_TEST
+
+START_TEST(http_server_closes_although_an_answer_is_still_due)
+{
+	struct http_server_response response = http_server_response();
+	struct http_server_later *later;
+
+	/* The client leaves at once: its own question is what it finds. */
+	meeting = (struct meeting){ 0 };
+	meet_until(&meeting,
+	           SPAN("GET /constant HTTP/1.1\r\nHost: h\r\n\r\n"
+	                "GET /later HTTP/1.1\r\nHost: h\r\n\r\n"),
+	           1, "always the same");
+	later = meeting.later;
+	if (later) { /* it was read before the server closed */
+		(void)buffer_append_text(&response.body, "nobody hears it");
+		http_server_answer(later, &response);
+	}
+}
+END_TEST
+
 START_TEST(http_server_says_why_it_cannot_listen)
 {
 	char message[HTTP_SERVER_MESSAGE_SIZE] = "", address[64];
@@ -230,4 +360,9 @@ SUITE_MAIN("http_server", http_server_answers_with_path_query_and_header,
            http_server_answers_head_without_a_body,
            http_server_refuses_a_body_that_is_too_large,
            http_server_turns_an_answer_that_is_too_large_into_an_error,
-           http_server_survives_what_is_no_http, http_server_says_why_it_cannot_listen)
+           http_server_survives_what_is_no_http,
+           http_server_adds_headers_and_serves_constants,
+           http_server_answers_later_or_at_once_after_a_deferral,
+           http_server_streams_until_the_client_leaves,
+           http_server_closes_although_an_answer_is_still_due,
+           http_server_says_why_it_cannot_listen)
