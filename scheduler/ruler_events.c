@@ -178,6 +178,24 @@ forget_family(struct ruler *ruler, struct id128 id)
 	ruler->known.families[place].stored = false;
 }
 
+static void
+set_pause(struct ruler *ruler, uint64_t now_ms, struct id128 id, bool on)
+{
+	const struct event event = { .kind = EVENT_PAUSE, .pause = { id, on } };
+	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, id);
+	struct ruler_family *family;
+
+	if (place == RULER_SHELF_NONE)
+		return;
+	family = &ruler->known.families[place];
+	if (family->paused == on)
+		return;
+	family->paused = on; /* the next admission writes it into the record again */
+	ruler_note_job(ruler, RULER_WARNING, SPAN(""), span_from(family->route),
+	               on ? "a family was paused" : "a family was resumed");
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
 void
 ruler_events_set_hold(struct ruler *ruler, uint64_t now_ms, bool on, struct span who)
 {
@@ -316,6 +334,9 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		return;
 	case PROTOCOL_EVENT_HOLD:
 		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
+		return;
+	case PROTOCOL_EVENT_PAUSE:
+		set_pause(ruler, now_ms, line->family, line->ok);
 		return;
 	case PROTOCOL_EVENT_FORGOT:
 		forget_family(ruler, line->family);

@@ -24,6 +24,7 @@ static const struct {
 	[PROTOCOL_EVENT_ENDED] = { "ended", "nw" },
 	[PROTOCOL_EVENT_UNDECIDED] = { "undecided", "n" },
 	[PROTOCOL_EVENT_HOLD] = { "hold", "oR" },
+	[PROTOCOL_EVENT_PAUSE] = { "pause", "of" },
 	[PROTOCOL_EVENT_FORGOT] = { "forgot", "f" },
 	[PROTOCOL_EVENT_DRIFT] = { "drift", "l" },
 };

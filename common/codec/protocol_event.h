@@ -25,6 +25,7 @@ enum protocol_event_kind {
 	PROTOCOL_EVENT_ENDED,     /* name (job id) word (reason) */
 	PROTOCOL_EVENT_UNDECIDED, /* name (job id) */
 	PROTOCOL_EVENT_HOLD,      /* ok (on) name (who) */
+	PROTOCOL_EVENT_PAUSE,     /* ok (on) family */
 	PROTOCOL_EVENT_FORGOT,    /* family */
 	PROTOCOL_EVENT_DRIFT,     /* lane */
 	PROTOCOL_EVENT_COUNT,

@@ -28,6 +28,7 @@
 #define CONFIG_CLASSES_MAX   16 /* limits per upstream */
 #define CONFIG_HEADERS_MAX   16
 #define CONFIG_BETAS_MAX     16
+#define CONFIG_HOSTS_MAX     16
 #define CONFIG_HANDLER_MAX   32 /* words of the handler's command line */
 #define CONFIG_FILE_SIZE_MAX ((size_t)1 << 20)
 
@@ -138,6 +139,12 @@ struct config_scheduler {
 	uint64_t families_max;
 	uint64_t job_size_max;
 	uint64_t result_ttl_ms;
+	char token_env[CONFIG_NAME_SIZE];  /* whose value the pages' actions need */
+	char token_file[CONFIG_TEXT_SIZE]; /* or the first line of this file */
+	bool read_only;                    /* no actions, whatever the token */
+	bool reveal;                       /* with the token, prompts may be read */
+	char hosts[CONFIG_HOSTS_MAX][CONFIG_NAME_SIZE]; /* names the pages go by */
+	size_t hosts_count;
 };
 
 struct config_worker {

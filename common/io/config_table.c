@@ -163,6 +163,21 @@ const struct config_key config_table_keys[] = {
 	{ ROW(SCHEDULER, DURATION, "result_ttl"), FIELD(config_scheduler, result_ttl_ms),
 	  .min = 1000, .max = 30 * DAY_MS, .initial = "24h",
 	  .help = "How long a result waits to be fetched." },
+	{ ROW(SCHEDULER, NAME, "token_env"), FIELD(config_scheduler, token_env),
+	  .initial = "WARMQ_TOKEN",
+	  .help = "The environment variable of the scheduler that has the token which "
+	          "actions on the pages need. Without a token the pages are only read." },
+	{ ROW(SCHEDULER, TEXT, "token_file"), FIELD(config_scheduler, token_file),
+	  .initial = "", .help = "The file whose first line is that token." },
+	{ ROW(SCHEDULER, BOOL, "read_only"), FIELD(config_scheduler, read_only),
+	  .initial = "false", .help = "Refuse actions even with the token." },
+	{ ROW(SCHEDULER, BOOL, "reveal"), FIELD(config_scheduler, reveal),
+	  .initial = "false",
+	  .help = "Let those who have the token read the text of prefixes." },
+	{ ROW(SCHEDULER, LIST, "hosts"), LIST(config_scheduler, hosts),
+	  .max = CONFIG_HOSTS_MAX, .initial = "",
+	  .help = "Host names by which the pages may be asked for, besides "
+	          "`localhost` and IP addresses." },
 
 	{ ROW(WORKER, NAME, "pool"), FIELD(config_worker, pool), .initial = "default",
 	  .help = "The pool whose jobs this worker runs." },

@@ -1,4 +1,4 @@
--- admin.lua - what people ask for: cancel, requeue, hold, pause; and the counts.
+-- admin.lua - what people ask for: cancel, requeue, drop, hold, pause; and the counts.
 
 do
 
@@ -53,12 +53,23 @@ local function requeue_one(id)
 	return 'queued'
 end
 
--- requeue id…
-local function requeue()
+local function drop_one(id)
+	local past = call('ZSCORE', key.dead, id) and past_of(id)
+	if not past then
+		return 'gone'
+	end
+	finish(id, true, true)
+	family_count(past.family, -1)
+	set_del(key.dead, id)
+	return 'dropped'
+end
+
+-- Takes each of the ids once.
+local function each_dead(take)
 	local answer, seen = { 'OK', now }, {}
 	level = true
 	for i = 2, min(argc, 1001) do
-		answer[i + 1] = is_job(argv[i]) and not seen[argv[i]] and requeue_one(argv[i]) or 'gone'
+		answer[i + 1] = is_job(argv[i]) and not seen[argv[i]] and take(argv[i]) or 'gone'
 		seen[argv[i]] = true
 	end
 	book_check()
@@ -66,6 +77,16 @@ local function requeue()
 	book_store()
 	deliver()
 	return answer
+end
+
+-- requeue id…
+local function requeue()
+	return each_dead(requeue_one)
+end
+
+-- drop id…
+local function drop()
+	return each_dead(drop_one)
 end
 
 -- hold on|off [who]
@@ -100,6 +121,7 @@ local function pause()
 	local flags = family_number(family, 5, 6)
 	family.rec = put(family.rec, 5, 6, flags - flags % 2 + (word == 'on' and 1 or 0))
 	family.pushed = true
+	say('pause ' .. word .. ' ' .. argv[2])
 	book_check()
 
 	book_store()
@@ -134,6 +156,7 @@ end
 
 register('cancel', cancel)
 register('requeue', requeue)
+register('drop', drop)
 register('hold', hold)
 register('pause', pause)
 register('count', count_all)

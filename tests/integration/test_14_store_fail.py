@@ -168,6 +168,20 @@ def test_a_failed_ticket_says_why(store):
     assert store.events("ticket") == [f"ticket {family.lane} 1 failed deferred"]
 
 
+def test_a_dead_job_can_be_dropped(store):
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    jobs = worker.claim(0, 1).jobs
+    for job in jobs:
+        worker.fail(job, "fatal")
+    assert store.family(family).live == 2
+    assert store.ok("drop", ids[0], ids[0], "1-1", "x") == ["dropped", "gone", "gone", "gone"]
+    assert store.dead() == [ids[1]]
+    assert store.past(ids[0]) == {} and store.family(family).live == 1
+    assert store.ok("requeue", ids[0]) == ["gone"]
+    assert not store.redis.exists(store.key(f"slim:{ids[0]}"))
+
+
 def test_a_dead_job_can_be_requeued(store):
     family, ids = opened(store, count=1, suffix="/800,8")
     worker = Worker(store)

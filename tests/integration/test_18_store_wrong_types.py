@@ -75,6 +75,7 @@ CALLS = {
     "bye": lambda store, s: s["worker"].bye(),
     "settle_late": lambda store, s: store.ok("settle_late", s["ids"][10], "box", 1000, "x"),
     "cancel": lambda store, s: store.ok("cancel", s["ids"][10]),
+    "drop": lambda store, s: store.ok("drop", s["gone"]),
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
     "hold": lambda store, s: store.ok("hold", "off"),

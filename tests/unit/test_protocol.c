@@ -423,6 +423,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"ended 1-2 cancelled",
 		"undecided 1-2",
 		"hold off somebody with blanks",
+		"pause on " NODE,
 		"forgot " NODE,
 		"drift " LANE,
 	};
