@@ -1,23 +1,58 @@
 #include "scheduler/admin.h"
 
-#include "common/io/http_server.h"
 #include "common/io/log.h"
 #include "common/prometheus.h"
 #include "common/text.h"
+#include "scheduler/admin_act.h"
+#include "scheduler/admin_api.h"
+#include "scheduler/admin_ask.h"
+#include "scheduler/admin_guard.h"
+#include "scheduler/admin_jobs.h"
+#include "scheduler/admin_live.h"
+#include "scheduler/admin_prefix.h"
+#include "scheduler/admin_worker.h"
+#include "scheduler/dashboard/dashboard_files.h"
 #include "scheduler/functions/functions_library.h"
 #include "scheduler/metrics.h"
 #include "scheduler/ruler_view.h"
+#include "scheduler/ruler_view_json.h"
 
 #include <stdlib.h>
 
-#define FAMILIES_DEFAULT 100
-#define FAMILIES_MAX     256
+#define RECONNECT_MS 1000
 
-struct admin {
-	struct http_server *server;
-	struct ruler *ruler;
-	const uint64_t *now_ms;
-};
+/* ---- what all pages share -------------------------------------------------------- */
+
+void
+admin_put_error(struct http_server_response *response, unsigned status, const char *text)
+{
+	response->status = status;
+	response->content_type = "application/json";
+	ruler_view_json_open(&response->body, NULL, '{');
+	ruler_view_json_text(&response->body, "error", span_from(text));
+	ruler_view_json_close(&response->body, '}');
+	(void)buffer_append_byte(&response->body, '\n');
+}
+
+int
+admin_query_number(const struct http_server_request *request, const char *name,
+                   uint64_t max, uint64_t fallback, uint64_t *ret_value)
+{
+	const char *text = http_server_query(request, name);
+
+	*ret_value = fallback;
+	return text ? text_parse_unsigned(span_from(text), max, ret_value) : 0;
+}
+
+struct span
+admin_query_text(const struct http_server_request *request, const char *name)
+{
+	const char *text = http_server_query(request, name);
+
+	return text ? span_from(text) : SPAN("");
+}
+
+/* ---- for machines ---------------------------------------------------------------- */
 
 static void
 put_text(struct http_server_response *response, unsigned status, const char *text)
@@ -64,118 +99,272 @@ serve_metrics(struct admin *admin, const struct http_server_request *request,
 	              &response->body);
 }
 
-static void
-serve_families(struct admin *admin, const struct http_server_request *request,
-               struct http_server_response *response)
-{
-	const char *max_text = http_server_query(request, "max");
-	uint64_t max = FAMILIES_DEFAULT;
+/* ---- the dashboard --------------------------------------------------------------- */
 
-	if (max_text &&
-	    text_parse_unsigned(span_from(max_text), FAMILIES_MAX, &max) < 0) {
-		put_text(response, 400, "max is a number up to 256\n");
-		return;
+static const char *const page_headers[] = {
+	"Content-Security-Policy",
+	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	"Referrer-Policy",
+	"no-referrer",
+	"Cross-Origin-Opener-Policy",
+	"same-origin",
+	"Cross-Origin-Resource-Policy",
+	"same-origin",
+	NULL,
+};
+
+static bool
+serve_file(const char *path, struct http_server_response *response)
+{
+	if (strcmp(path, "/") == 0)
+		path = "/index.html";
+	for (size_t i = 0; i < dashboard_files_count; i++) {
+		if (strcmp(path + 1, dashboard_files[i].name) != 0)
+			continue;
+		response->content_type = dashboard_files[i].type;
+		response->constant = dashboard_files[i].bytes;
+		response->headers = page_headers;
+		return true;
 	}
-	response->content_type = "application/json";
-	ruler_view_status(admin->ruler, *admin->now_ms, (uint32_t)max, false,
-	                  &response->body);
-	(void)buffer_append_byte(&response->body, '\n');
+	return false;
 }
 
-static void
-serve_family(struct admin *admin, const char *id_text,
-             struct http_server_response *response)
-{
-	struct id128 id;
+/* ---- which page ------------------------------------------------------------------ */
 
-	if (id_decode(span_from(id_text), &id) < 0) {
-		put_text(response, 400, "the id of a family is 32 hex digits\n");
-		return;
-	}
-	if (ruler_view_family(admin->ruler, id, &response->body) < 0) {
-		put_text(response, 404, "this family is not known\n");
-		return;
-	}
-	response->content_type = "application/json";
-	(void)buffer_append_byte(&response->body, '\n');
-}
-
-static const struct {
+struct page {
 	const char *path;
-	void (*serve)(struct admin *admin, const struct http_server_request *request,
-	              struct http_server_response *response);
-} pages[] = {
+	admin_serve_fn *serve;
+};
+
+static const struct page machine_pages[] = {
 	{ "/healthz", serve_health },
 	{ "/readyz", serve_ready },
 	{ "/metrics", serve_metrics },
-	{ "/api/v1/families", serve_families },
 };
+
+static const struct page api_pages[] = {
+	{ "/api/v1/overview", admin_api_serve_overview },
+	{ "/api/v1/session", admin_api_serve_session },
+	{ "/api/v1/events", admin_live_serve },
+	{ "/api/v1/families", admin_api_serve_families },
+	{ "/api/v1/routes", admin_api_serve_routes },
+	{ "/api/v1/history", admin_api_serve_history },
+	{ "/api/v1/notes", admin_api_serve_notes },
+	{ "/api/v1/workers", admin_worker_serve },
+	{ "/api/v1/jobs", admin_jobs_serve_list },
+};
+
+static const struct page *
+find_page(const struct page *pages, size_t count, const char *path)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(pages[i].path, path) == 0)
+			return &pages[i];
+	return NULL;
+}
+
+static const char *
+behind(const char *path, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(path, prefix, len) == 0 ? path + len : NULL;
+}
+
+/* /api/v1/families/<id> and /api/v1/families/<id>/<part> */
+static void
+serve_family(struct admin *admin, const char *rest,
+             const struct http_server_request *request,
+             struct http_server_response *response)
+{
+	size_t len = strcspn(rest, "/");
+	struct id128 id;
+
+	if (id_decode((struct span){ rest, len }, &id) < 0)
+		admin_put_error(response, 400, "the id of a family is 32 hex digits");
+	else if (!rest[len])
+		admin_api_serve_family(admin, id, request, response);
+	else if (strcmp(rest + len, "/prefix") == 0)
+		admin_prefix_serve(admin, id, request, response);
+	else
+		admin_put_error(response, 404, "a family has no such page");
+}
+
+static void
+serve_get(struct admin *admin, const struct http_server_request *request,
+          struct http_server_response *response)
+{
+	const struct page *page =
+		find_page(api_pages, ARRAY_SIZE(api_pages), request->path);
+	const char *rest;
+
+	if (page)
+		page->serve(admin, request, response);
+	else if ((rest = behind(request->path, "/api/v1/families/")) != NULL)
+		serve_family(admin, rest, request, response);
+	else if ((rest = behind(request->path, "/api/v1/jobs/")) != NULL)
+		admin_jobs_serve_one(admin, rest, request, response);
+	else if (!serve_file(request->path, response))
+		admin_put_error(response, 404,
+		                "there are /, /healthz, /readyz, /metrics, and what "
+		                "docs/openapi.json lists under /api/v1");
+}
 
 static void
 serve(const struct http_server_request *request, struct http_server_response *response,
       void *data)
 {
-	static const char family_path[] = "/api/v1/families/";
 	struct admin *admin = data;
+	const struct page *page =
+		find_page(machine_pages, ARRAY_SIZE(machine_pages), request->path);
+	bool reads = strcmp(request->method, "GET") == 0;
 
-	if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
-		response->allow = "GET, HEAD";
-		put_text(response, 405, "these pages are only read\n");
+	if (page && reads) {
+		page->serve(admin, request, response);
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
-		if (strcmp(request->path, pages[i].path) == 0) {
-			pages[i].serve(admin, request, response);
-			return;
-		}
+	if (!admin_guard_host(admin, request, response))
+		return;
+	admin->looked_ms = uv_hrtime() / 1000000;
+	if (reads) {
+		serve_get(admin, request, response);
+	} else if (strcmp(request->method, "POST") == 0 &&
+	           behind(request->path, "/api/v1/")) {
+		if (admin_guard_action(admin, request, response))
+			admin_act_serve(admin, request, response);
+	} else {
+		response->allow = "GET, HEAD, POST";
+		admin_put_error(response, 405, "pages are read; actions are POSTs");
 	}
-	if (strncmp(request->path, family_path, sizeof(family_path) - 1) == 0)
-		serve_family(admin, request->path + sizeof(family_path) - 1, response);
-	else
-		put_text(response, 404,
-		         "there are /healthz, /readyz, /metrics and /api/v1/families\n");
 }
 
-int
-admin_open(uv_loop_t *loop, const char *address, struct ruler *ruler,
-           const uint64_t *now_ms, struct admin **ret_admin)
-{
-	char message[HTTP_SERVER_MESSAGE_SIZE];
-	struct admin *admin;
-	int err;
+/* ---- start and end --------------------------------------------------------------- */
 
-	if (strcmp(address, "off") == 0) {
-		*ret_admin = NULL;
-		return 0;
-	}
-	admin = calloc(1, sizeof(*admin));
-	if (!admin)
-		return ERR_MEMORY;
-	*admin = (struct admin){ .ruler = ruler, .now_ms = now_ms };
-	err = http_server_open(loop, address, serve, admin, &admin->server, message);
-	if (err < 0) {
-		log_error("the pages cannot be served", LOG_TEXT("reason", message),
-		          LOG_TEXT("advice",
-		                   "choose another address with --listen, or off"));
-		free(admin);
-		return err;
-	}
-	log_info("serving pages", LOG_TEXT("listen", address),
-	         LOG_NUMBER("port", http_server_port(admin->server)));
-	*ret_admin = admin;
-	return 0;
+static void
+on_sample(uv_timer_t *timer)
+{
+	struct admin *admin = timer->data;
+
+	board_sample(&admin->board, *admin->now_ms);
 }
 
 static void
-on_closed(void *data)
+on_ready(struct redis *redis, void *data)
 {
-	free(data);
+	(void)redis;
+	(void)data;
+}
+
+static uint64_t
+on_down(struct redis *redis, int error, const char *message, void *data)
+{
+	(void)redis; /* the scheduler's own connection has said so in the log */
+	(void)error;
+	(void)message;
+	return ((struct admin *)data)->closing ? REDIS_STAY_DOWN : RECONNECT_MS;
+}
+
+static int
+open_parts(struct admin *admin, uv_loop_t *loop, const struct admin_options *options)
+{
+	struct redis_options redis = {
+		.url = options->url,
+		.handlers = { on_ready, on_down },
+		.data = admin,
+		.client_name = "warmq-scheduler-pages",
+	};
+	const char *address = options->config->scheduler.listen;
+	char message[HTTP_SERVER_MESSAGE_SIZE];
+	int err = admin_guard_open(admin);
+
+	if (err == 0)
+		err = board_open(&admin->board, admin->ruler);
+	if (err == 0) {
+		err = http_server_open(loop, address, serve, admin, &admin->server,
+		                       message);
+		if (err < 0)
+			log_error("the pages cannot be served",
+			          LOG_TEXT("reason", message),
+			          LOG_TEXT("advice", "choose another address with "
+			                             "--listen, or off"));
+	}
+	return err < 0 ? err : redis_create(loop, &redis, &admin->redis);
+}
+
+static void
+release(void *data)
+{
+	struct admin *admin = data;
+
+	if (--admin->closing > 0)
+		return;
+	admin_ask_forget(admin);
+	board_close(&admin->board);
+	free(admin);
+}
+
+static void
+on_timer_closed(uv_handle_t *handle)
+{
+	release(handle->data);
+}
+
+int
+admin_open(uv_loop_t *loop, const struct admin_options *options, struct admin **ret_admin)
+{
+	struct admin *admin;
+	int err;
+
+	*ret_admin = NULL;
+	if (strcmp(options->config->scheduler.listen, "off") == 0)
+		return 0;
+	admin = calloc(1, sizeof(*admin));
+	if (!admin)
+		return ERR_MEMORY;
+	admin->config = options->config;
+	admin->ruler = options->ruler;
+	admin->now_ms = options->now_ms;
+	(void)uv_timer_init(loop, &admin->sample);
+	(void)uv_timer_init(loop, &admin->live);
+	admin->sample.data = admin;
+	admin->live.data = admin;
+	err = open_parts(admin, loop, options);
+	if (err < 0) {
+		(void)admin_close(admin);
+		return err;
+	}
+	(void)uv_timer_start(&admin->sample, on_sample, BOARD_TOTALS_MS, BOARD_TOTALS_MS);
+	admin_live_start(admin);
+	redis_connect(admin->redis);
+	log_info(
+		"serving pages", LOG_TEXT("listen", options->config->scheduler.listen),
+		LOG_NUMBER("port", http_server_port(admin->server)),
+		LOG_TEXT("actions", admin->token[0] && !admin->config->scheduler.read_only
+	                                    ? "with the token"
+	                                    : "none: read-only"));
+	*ret_admin = admin;
+	return 0;
 }
 
 struct admin *
 admin_close(struct admin *admin)
 {
-	if (admin)
-		http_server_close(admin->server, on_closed, admin);
+	if (!admin)
+		return NULL;
+	admin->closing = 2 + (admin->redis != NULL) + (admin->server != NULL);
+	uv_close((uv_handle_t *)&admin->sample, on_timer_closed);
+	uv_close((uv_handle_t *)&admin->live, on_timer_closed);
+	if (admin->server) /* first: what Redis still owes finds nobody then */
+		http_server_close(admin->server, release, admin);
+	if (admin->redis)
+		redis_destroy(admin->redis, release, admin);
 	return NULL;
+}
+
+void
+admin_note(struct admin *admin, const struct ruler_note *note)
+{
+	if (admin)
+		board_note(&admin->board, *admin->now_ms, note);
 }

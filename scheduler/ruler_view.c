@@ -86,8 +86,8 @@ ruler_view_health(const struct ruler *ruler, uint64_t now_ms)
 	return health;
 }
 
-static void
-put_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
+void
+ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 {
 	struct ruler_health health = ruler_view_health(ruler, now_ms);
 
@@ -134,8 +134,8 @@ put_budget(const struct ruler *ruler, const struct ruler_budget_name *budget,
 	ruler_view_json_close(out, '}');
 }
 
-static void
-put_names(const struct ruler *ruler, struct buffer *out)
+void
+ruler_view_names(const struct ruler *ruler, struct buffer *out)
 {
 	const struct ruler_known *known = &ruler->known;
 
@@ -161,12 +161,12 @@ ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
 
 	walk(ruler, &top);
 	ruler_view_json_open(out, NULL, '{');
-	put_head(ruler, now_ms, out);
+	ruler_view_head(ruler, now_ms, out);
 	ruler_view_json_open(out, "families", '[');
 	for (uint32_t i = 0; i < top.count && (top.items[i].work > 0 || !busy_only); i++)
 		ruler_view_json_family(ruler, top.items[i].place, out);
 	ruler_view_json_close(out, ']');
-	put_names(ruler, out);
+	ruler_view_names(ruler, out);
 	ruler_view_json_close(out, '}');
 }
 

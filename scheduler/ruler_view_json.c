@@ -174,11 +174,81 @@ put_budget_block(const struct ruler_family *family, const struct core_family_vie
 	ruler_view_json_text(out, "advice", span_from(text));
 }
 
+static const char *
+unit_text(enum event_bucket bucket)
+{
+	static const char *const texts[EVENT_BUCKET_COUNT] = { "requests", "input tokens",
+		                                               "output tokens" };
+
+	return (unsigned)bucket < EVENT_BUCKET_COUNT ? texts[bucket] : "units";
+}
+
+/* The same as a sentence, for people who see this for the first time.  `%s` is the pool
+ * or the account, `%llu` the number that binds. */
+static void
+put_why(const struct ruler *ruler, const struct ruler_family *family,
+        const struct core_family_view *view, struct buffer *out)
+{
+	static const char *const plain[CORE_BLOCKED_COUNT] = {
+		[CORE_BLOCKED_NOTHING] = "Jobs start as slots become free.",
+		[CORE_BLOCKED_NO_WORK] = "No job waits.",
+		[CORE_BLOCKED_PAUSED] =
+			"It is paused: nothing starts until it is resumed.",
+		[CORE_BLOCKED_CHECKING] = "The prefix was written; one job shows whether "
+					  "it can be read, then the others start.",
+	};
+	const char *pool = ruler->known.pools[family->pool].name;
+	const char *budget = ruler->known.budgets[family->budget].name;
+	unsigned long long number = view->blocked_number;
+	char text[320] = "";
+
+	if (view->blocked_on < CORE_BLOCKED_COUNT && plain[view->blocked_on])
+		(void)snprintf(text, sizeof(text), "%s", plain[view->blocked_on]);
+	else if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
+		(void)snprintf(text, sizeof(text), "No live worker serves the pool %s.",
+		               pool);
+	else if (view->blocked_on == CORE_BLOCKED_PARKED)
+		(void)snprintf(text, sizeof(text),
+		               "The provider told the account %s to wait: nothing starts "
+		               "there until then.",
+		               budget);
+	else if (view->blocked_on == CORE_BLOCKED_WRITING)
+		(void)snprintf(text, sizeof(text),
+		               "One request is writing the prefix; the others wait until "
+		               "they can read it, %llu s at most.",
+		               (unsigned long long)family->hold_max_ms / 1000);
+	else if (view->blocked_on == CORE_BLOCKED_ELECTED)
+		(void)snprintf(
+			text, sizeof(text),
+			"One job may write the prefix and waits for a free slot in "
+			"the pool %s.",
+			pool);
+	else if (view->blocked_on == CORE_BLOCKED_ORDER)
+		(void)snprintf(text, sizeof(text),
+		               "It is drained later: the slots of the pool %s work on "
+		               "other prefixes first.",
+		               pool);
+	else if (view->blocked_on == CORE_BLOCKED_PACE)
+		(void)snprintf(text, sizeof(text),
+		               "The account %s is approached step by step: %llu requests "
+		               "at once now, twice as many as answers come.",
+		               budget, number);
+	else if (view->blocked_on == CORE_BLOCKED_BUDGET)
+		(void)snprintf(text, sizeof(text),
+		               "The account %s allows %llu %s a minute, and they are "
+		               "used up.",
+		               budget, number, unit_text(view->blocked_bucket));
+	ruler_view_json_text(out, "why", span_from(text));
+}
+
 static void
 put_block(const struct ruler_family *family, const struct core_family_view *view,
           struct buffer *out)
 {
 	char text[160];
+
+	ruler_view_json_text(out, "blocked_kind",
+	                     span_from(core_blocked_text(view->blocked_on)));
 
 	switch (view->blocked_on) {
 	case CORE_BLOCKED_BUDGET:
@@ -222,8 +292,35 @@ put_lane(const struct core_lane_view *lane, struct buffer *out)
 	ruler_view_json_close(out, '}');
 }
 
+/* How many of its account's requests may run at once. */
 static void
-put_core(const struct ruler *ruler, const struct ruler_family *family, struct buffer *out)
+put_window(const struct ruler *ruler, const struct ruler_family *family,
+           struct buffer *out)
+{
+	struct id128 budget = ruler->known.budgets[family->budget].id;
+	struct core_budget_view view;
+
+	if (core_budget_view(ruler->core, budget, &view) == 0)
+		ruler_view_json_number(out, "window", view.pace);
+}
+
+static void
+improve(struct core_family_view *view, const struct ruler_view_use *use)
+{
+	uint32_t all = view->waiting + view->running;
+
+	view->running = MIN(all, use->running);
+	view->waiting = all - view->running;
+	if (view->waiting > 0)
+		return;
+	view->oldest_ms = 0;
+	if (view->blocked_on != CORE_BLOCKED_PAUSED)
+		view->blocked_on = CORE_BLOCKED_NO_WORK;
+}
+
+static void
+put_core(const struct ruler *ruler, const struct ruler_family *family,
+         const struct ruler_view_use *use, struct buffer *out)
 {
 	const struct core_lane_view *leaf;
 	struct core_family_view view;
@@ -232,9 +329,13 @@ put_core(const struct ruler *ruler, const struct ruler_family *family, struct bu
 		ruler_view_json_text(out, "state", SPAN("idle"));
 		return;
 	}
+	if (use)
+		improve(&view, use);
 	leaf = &view.lanes[view.lanes_count - 1];
 	put_state(ruler, family, leaf, out);
 	put_block(family, &view, out);
+	put_why(ruler, family, &view, out);
+	put_window(ruler, family, out);
 	ruler_view_json_number(out, "waiting", view.waiting);
 	ruler_view_json_number(out, "running", view.running);
 	ruler_view_json_number(out, "oldest_ms", view.oldest_ms);
@@ -248,24 +349,31 @@ put_core(const struct ruler *ruler, const struct ruler_family *family, struct bu
 }
 
 void
-ruler_view_json_family(const struct ruler *ruler, uint32_t place, struct buffer *out)
+ruler_view_json_members(const struct ruler *ruler, uint32_t place,
+                        const struct ruler_view_use *use, struct buffer *out)
 {
 	const struct ruler_known *known = &ruler->known;
 	const struct ruler_family *family = &known->families[place];
 	char hex[ID_HEX_LEN];
 
 	id_encode(family->id, hex);
-	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_text(out, "id", (struct span){ hex, ID_HEX_LEN });
 	ruler_view_json_text(out, "route", span_from(family->route));
 	ruler_view_json_text(out, "pool", span_from(known->pools[family->pool].name));
 	ruler_view_json_text(out, "budget",
 	                     span_from(known->budgets[family->budget].name));
 	ruler_view_json_bool(out, "paused", family->paused);
-	put_core(ruler, family, out);
+	put_core(ruler, family, use, out);
 	ruler_view_json_number(out, "hold_max_ms", family->hold_max_ms);
 	ruler_view_json_number(out, "input_estimate", family->input);
 	ruler_view_json_number(out, "output_estimate", family->output);
 	ruler_view_json_sum(out, &family->sum);
+}
+
+void
+ruler_view_json_family(const struct ruler *ruler, uint32_t place, struct buffer *out)
+{
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_members(ruler, place, NULL, out);
 	ruler_view_json_close(out, '}');
 }

@@ -20,6 +20,15 @@ void ruler_view_json_permille(struct buffer *out, const char *name, int64_t valu
 /* jobs, hits and tokens, with their two ratios. */
 void ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum);
 
+/* What is known better than the core's estimates: it counts waiting and running jobs
+ * together once a family may start. */
+struct ruler_view_use {
+	uint32_t running;
+};
+
+/* A family as members of an object that is open, and as one. */
+void ruler_view_json_members(const struct ruler *ruler, uint32_t place,
+                             const struct ruler_view_use *use, struct buffer *out);
 void ruler_view_json_family(const struct ruler *ruler, uint32_t place,
                             struct buffer *out);
 

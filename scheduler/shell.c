@@ -331,6 +331,7 @@ on_note(void *data, const struct ruler_note *note)
 	struct log_field fields[6] = { { 0 } };
 	size_t count = 1; /* log_write skips the first */
 
+	admin_note(shell->admin, note);
 	if (!log_wants(levels[note->level]))
 		return;
 	if (note->route.len > 0)
@@ -392,6 +393,19 @@ open_redis(struct shell *shell)
 	options.handlers = (struct redis_handlers){ on_waiting_ready, on_waiting_down };
 	options.client_name = "warmq-scheduler-inbox";
 	return redis_create(&shell->loop, &options, &shell->waiting);
+}
+
+static int
+open_pages(struct shell *shell)
+{
+	const struct admin_options options = {
+		.config = shell->config,
+		.url = shell->url,
+		.ruler = shell->ruler,
+		.now_ms = &shell->last_ms,
+	};
+
+	return admin_open(&shell->loop, &options, &shell->admin);
 }
 
 static void
@@ -484,8 +498,7 @@ shell_run(const struct config *config)
 	open_handles(shell);
 	err = open_redis(shell);
 	if (err == 0)
-		err = admin_open(&shell->loop, config->scheduler.listen, shell->ruler,
-		                 &shell->last_ms, &shell->admin);
+		err = open_pages(shell);
 	if (err == 0)
 		redis_connect(shell->main);
 	else

@@ -110,7 +110,8 @@ def is_pure(name):
 
 
 def is_generated(name):
-    return name.startswith(("tests/fuzz/corpus/", "tests/golden/data/"))
+    return name.startswith(("tests/fuzz/corpus/", "tests/golden/data/",
+                            "scheduler/dashboard/vendor/"))
 
 
 # ---------------------------------------------------------------- rules

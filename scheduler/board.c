@@ -1,0 +1,251 @@
+#include "scheduler/board.h"
+
+#include "scheduler/ruler_view.h"
+
+#include <stdlib.h>
+#include <uv.h>
+
+#define SHARE_OF_TIME 100  /* the table costs at most one part of so many */
+#define USE_MS        8000 /* what Redis said is believed so long */
+
+int
+board_open(struct board *board, struct ruler *ruler)
+{
+	size_t families = ruler->config->families_max;
+
+	*board = (struct board){ .ruler = ruler };
+	/* Fresh pages of zeros cost nothing until a family has a number to write there.
+	 */
+	board->rows = calloc(families, sizeof(*board->rows));
+	board->trails = calloc(families, sizeof(*board->trails));
+	board->uses = calloc(families, sizeof(*board->uses));
+	board->picks = calloc(families, 2 * sizeof(uint64_t));
+	if (board->rows && board->trails && board->uses && board->picks)
+		return 0;
+	board_close(board);
+	return ERR_MEMORY;
+}
+
+void
+board_close(struct board *board)
+{
+	free(board->rows);
+	free(board->trails);
+	free(board->uses);
+	free(board->picks);
+	*board = (struct board){ 0 };
+}
+
+/* ---- the table ------------------------------------------------------------------- */
+
+static void
+add(struct board_sum *sum, const struct board_row *row)
+{
+	sum->families++;
+	sum->waiting += row->waiting;
+	sum->running += row->running;
+	if (row->oldest_ms > 0 &&
+	    (sum->oldest_ms == 0 || row->oldest_ms < sum->oldest_ms))
+		sum->oldest_ms = row->oldest_ms;
+}
+
+void
+board_set_use(struct board *board, uint32_t place, struct id128 id, uint32_t in_use)
+{
+	VERIFY(place < board->ruler->config->families_max);
+	board->uses[place] = (struct board_use){ id, in_use, uv_hrtime() / 1000000 };
+}
+
+/* Splits what waits and runs by what Redis said of it. */
+static void
+split(const struct board *board, struct board_row *row)
+{
+	const struct board_use *use = &board->uses[row->place];
+	uint32_t all = row->waiting + row->running;
+
+	if (all > 0 && id_equals(use->id, row->id) &&
+	    uv_hrtime() / 1000000 < use->at_ms + USE_MS) {
+		row->running = MIN(all, use->in_use);
+		row->waiting = all - row->running;
+	}
+	if (row->waiting == 0) {
+		row->oldest_ms = 0;
+		if (row->blocked_on != CORE_BLOCKED_PAUSED)
+			row->blocked_on = CORE_BLOCKED_NO_WORK;
+	}
+}
+
+static struct board_row
+row_of(const struct board *board, uint32_t place)
+{
+	const struct ruler *ruler = board->ruler;
+	const struct ruler_family *family = &ruler->known.families[place];
+	struct core_family_view view;
+	struct board_row row = {
+		.id = family->id,
+		.place = place,
+		.blocked_on = CORE_BLOCKED_NO_WORK,
+		.gate = LANE_GATE_COUNT,
+		.jobs = family->sum.jobs,
+		.read = family->sum.read,
+		.written = family->sum.written,
+		.uncached = family->sum.uncached,
+	};
+
+	if (core_family_view(ruler->core, family->id, &view) < 0)
+		return row;
+	row.known = true;
+	row.waiting = view.waiting;
+	row.running = view.running;
+	row.rank = view.rank;
+	row.oldest_ms = view.oldest_ms;
+	row.blocked_on = view.blocked_on;
+	row.gate = view.lanes[view.lanes_count - 1].gate;
+	row.single = row.gate == LANE_BYPASS &&
+	             view.lanes[view.lanes_count - 1].reason == LANE_REASON_UNSHARED;
+	split(board, &row);
+	return row;
+}
+
+static void
+take(struct board *board)
+{
+	const struct ruler *ruler = board->ruler;
+	const struct ruler_shelf *shelf = &ruler->known.family_shelf;
+	uint32_t place = shelf->newest;
+
+	board->all = (struct board_sum){ 0 };
+	board->singles = (struct board_sum){ 0 };
+	memset(board->by_blocked, 0, sizeof(board->by_blocked));
+	board->rows_count = 0;
+	while (place != RULER_SHELF_NONE) {
+		struct board_row *row = &board->rows[board->rows_count++];
+
+		*row = row_of(board, place);
+		add(&board->all, row);
+		if (row->single)
+			add(&board->singles, row);
+		if (row->waiting > 0 || row->running > 0)
+			add(&board->by_blocked[row->blocked_on], row);
+		place = shelf->places[place].older;
+	}
+}
+
+void
+board_retake(struct board *board, uint64_t now_ms)
+{
+	uint64_t started_us = uv_hrtime() / 1000;
+
+	take(board);
+	board->now_ms = now_ms;
+	board->taken_ms = started_us / 1000;
+	board->took_us = uv_hrtime() / 1000 - started_us;
+}
+
+bool
+board_is_due(const struct board *board)
+{
+	uint64_t fresh_us = MAX(BOARD_FRESH_MS * 1000, board->took_us * SHARE_OF_TIME);
+
+	return board->taken_ms == 0 ||
+	       uv_hrtime() / 1000 >= board->taken_ms * 1000 + fresh_us;
+}
+
+void
+board_refresh(struct board *board, uint64_t now_ms)
+{
+	if (board_is_due(board))
+		board_retake(board, now_ms);
+}
+
+const struct board_row *
+board_find(const struct board *board, struct id128 id)
+{
+	for (uint32_t i = 0; i < board->rows_count; i++)
+		if (id_equals(board->rows[i].id, id))
+			return &board->rows[i];
+	return NULL;
+}
+
+/* ---- the recent past ------------------------------------------------------------- */
+
+static void
+sample_totals(struct board *board, uint64_t now_ms)
+{
+	struct ruler_health health = ruler_view_health(board->ruler, now_ms);
+	struct board_totals totals = {
+		.at_ms = now_ms,
+		.admitted = health.admitted,
+		.done = health.done,
+		.dead = health.dead,
+		.waiting = board->all.waiting,
+		.running = board->all.running,
+	};
+
+	for (uint32_t i = 0; i < board->ruler->known.budgets_count; i++) {
+		const struct ruler_usage_sum *sum = &board->ruler->known.budgets[i].sum;
+
+		totals.read += sum->read;
+		totals.written += sum->written;
+		totals.uncached += sum->uncached;
+		totals.output += sum->output;
+	}
+	board->totals[board->totals_next] = totals;
+	board->totals_next = (board->totals_next + 1) % BOARD_TOTALS;
+	board->totals_count = MIN(board->totals_count + 1, (uint32_t)BOARD_TOTALS);
+}
+
+/* A place may have another family by now; an idle one has nothing worth a page. */
+static void
+sample_trail(struct board *board, const struct board_row *row)
+{
+	struct board_trail *trail = &board->trails[row->place];
+	uint32_t at = board->samples % BOARD_TRAIL;
+
+	if (!id_equals(trail->id, row->id)) {
+		if (row->waiting == 0 && row->jobs == 0)
+			return;
+		*trail = (struct board_trail){ .id = row->id, .first = board->samples };
+	}
+	trail->waiting[at] = row->waiting;
+	trail->done[at] = (uint32_t)MIN(row->jobs, UINT32_MAX);
+}
+
+void
+board_sample(struct board *board, uint64_t now_ms)
+{
+	board_refresh(board, now_ms);
+	sample_totals(board, now_ms);
+	if (board->turn++ % BOARD_TRAIL_SAMPLES != 0)
+		return;
+	for (uint32_t i = 0; i < board->rows_count; i++)
+		sample_trail(board, &board->rows[i]);
+	board->samples++;
+}
+
+static void
+copy(char *to, size_t size, struct span text)
+{
+	size_t len = MIN(text.len, size - 1);
+
+	if (len > 0)
+		memcpy(to, text.data, len);
+	to[len] = '\0';
+}
+
+void
+board_note(struct board *board, uint64_t now_ms, const struct ruler_note *note)
+{
+	struct board_note *it = &board->notes[board->notes_next];
+
+	if (note->level < RULER_INFO)
+		return;
+	it->at_ms = now_ms;
+	it->level = note->level;
+	copy(it->text, sizeof(it->text), span_from(note->text));
+	copy(it->route, sizeof(it->route), note->route);
+	copy(it->family, sizeof(it->family), note->family);
+	copy(it->budget, sizeof(it->budget), note->budget);
+	board->notes_next = (board->notes_next + 1) % BOARD_NOTES;
+	board->notes_count = MIN(board->notes_count + 1, (uint32_t)BOARD_NOTES);
+}

@@ -1,0 +1,184 @@
+// model.js - what figures mean to people: words, units, tones.  No DOM, no network; it is
+// tested by `node --test`.
+
+export function grouped(value) {
+  if (value === null || value === undefined) return "–";
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+export function compact(value) {
+  if (value === null || value === undefined) return "–";
+  for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (value >= size) {
+      const scaled = value / size;
+      return (scaled >= 100 ? scaled.toFixed(0) : scaled.toFixed(1).replace(/\.0$/, "")) + " " + unit;
+    }
+  }
+  return String(value < 10 ? Math.round(value * 10) / 10 : Math.round(value));
+}
+
+export function duration(ms) {
+  if (ms === null || ms === undefined || ms < 0) return "–";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 100) return `${Math.round(seconds)} s`;
+  if (seconds < 6000) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86400)} days`;
+}
+
+// How long until a backlog is gone: an estimate, so never finer than a second.
+export function estimate(seconds) {
+  return seconds === undefined || seconds === null ? "–" : seconds < 1 ? "< 1 s" : `~ ${duration(Math.max(1, Math.round(seconds)) * 1000).replace(".0", "")}`;
+}
+
+// 0.953 -> "95.3 %"; null: nothing is known yet.
+export function percent(ratio) {
+  return ratio === null || ratio === undefined ? "–" : `${(ratio * 100).toFixed(1).replace(/\.0$/, "")} %`;
+}
+
+const two = (value) => String(value).padStart(2, "0");
+
+export function clock(ms) {
+  if (!ms) return "–";
+  const at = new Date(ms);
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+export function day(ms) {
+  const at = new Date(ms);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(ms)}`;
+}
+
+// What stands between a family and its next start: what the page calls it, and how loud.
+const BLOCKED = {
+  nothing: ["running", "go"],
+  "no work": ["nothing waits", "rest"],
+  paused: ["paused", "pause"],
+  "no worker": ["no worker", "stuck"],
+  parked: ["account parked", "stuck"],
+  "being written": ["being written", "held"],
+  checking: ["checking", "held"],
+  elected: ["waits for a slot", "later"],
+  "drain order": ["drained later", "later"],
+  pace: ["pace", "later"],
+  budget: ["budget", "budget"],
+};
+
+export const BLOCKED_KINDS = Object.keys(BLOCKED);
+
+export function blockedWord(kind) {
+  return (BLOCKED[kind] || [kind])[0];
+}
+
+export function blockedTone(kind) {
+  return (BLOCKED[kind] || ["", "rest"])[1];
+}
+
+// "output budget (90000 a minute, …)" -> "output budget"; else the word of its kind.
+export function blockedShort(family) {
+  if (family.blocked_kind === "budget" && family.blocked_on)
+    return family.blocked_on.replace(/ \(.*/, "");
+  return blockedWord(family.blocked_kind);
+}
+
+// The number that binds, if there is one: "90,000 a minute, 8,192 reserved by each".
+export function blockedDetail(family) {
+  const found = /\((.*)\)$/.exec(family.blocked_on || "");
+  return found ? found[1].replace(/\d{4,}/g, (digits) => grouped(Number(digits))) : "";
+}
+
+export function until(family, now) {
+  const ms = family.blocked_until_ms;
+  return ms && ms > now ? `until ${clock(ms)} (in ${duration(ms - now)})` : "";
+}
+
+export function stateTone(state) {
+  if (!state) return "rest";
+  if (state === "warm") return "warm";
+  if (state === "being written") return "held";
+  if (state === "checking") return "held";
+  if (state === "cold") return "cold";
+  if (state === "off") return "stuck";
+  return "rest";
+}
+
+export function stateWord(family, now) {
+  if (family.state === "warm" && family.warm_until_ms)
+    return family.warm_until_ms > 9e13 ? "warm" : family.warm_until_ms > now
+      ? `warm until ${clock(family.warm_until_ms)}` : "warm (about to expire)";
+  return family.state || "–";
+}
+
+export function age(ms, now) {
+  return ms ? duration(Math.max(0, now - ms)) : "–";
+}
+
+// Differences of a counter per minute; a restart of the scheduler begins anew.
+export function rates(times, counters) {
+  const result = [];
+  for (let i = 1; i < times.length; i++) {
+    const minutes = (times[i] - times[i - 1]) / 60000;
+    const more = counters[i] - counters[i - 1];
+    result.push(minutes > 0 && more >= 0 ? more / minutes : null);
+  }
+  return result;
+}
+
+// The last minute of a counter, per minute, or null if less than 10 s are known.
+export function lastMinute(times, counters) {
+  const last = times.length - 1;
+  let first = last;
+  while (first > 0 && times[last] - times[first] < 60000) first--;
+  const minutes = last > 0 ? (times[last] - times[first]) / 60000 : 0;
+  const more = last > 0 ? counters[last] - counters[first] : 0;
+  return minutes < 1 / 6 || more < 0 ? null : more / minutes;
+}
+
+// Points of a line that fits into width x height; "" for fewer than two values.
+export function sparkline(values, width, height) {
+  if (!values || values.length < 2) return "";
+  const most = Math.max(...values, 1);
+  return values.map((value, index) =>
+    `${(index * width / (values.length - 1)).toFixed(1)},${(height - 1 - value * (height - 2) / most).toFixed(1)}`).join(" ");
+}
+
+// "#/families?sort=waiting&offset=50" -> { view, id, query }
+export function parseHash(hash) {
+  const [path, text] = hash.replace(/^#\/?/, "").split("?");
+  const [view, ...rest] = path.split("/");
+  return { view: view || "overview", id: rest.map(decodeURIComponent).join("/"),
+           query: new URLSearchParams(text || "") };
+}
+
+export function makeHash(view, id, query) {
+  const text = new URLSearchParams(Object.entries(query || {}).filter(([, value]) =>
+    value !== "" && value !== null && value !== undefined)).toString();
+  return `#/${view}${id ? `/${encodeURIComponent(id)}` : ""}${text ? `?${text}` : ""}`;
+}
+
+// Versions of a route that have work or had some in the last ten minutes.
+export function variants(families, now) {
+  return families.filter((family) => !family.single &&
+    (family.waiting > 0 || family.running > 0 || now - family.seen_ms < 600000));
+}
+
+// What happened to a job, in order: [time or null, sentence].
+export function story(job) {
+  const steps = [[job.enqueued_ms, "It was enqueued."]];
+  const past = job.past || {};
+  const times = (count, what) => Number(count) > 0 ? `${grouped(Number(count))} ${what}` : "";
+  const back = [times(past.attempts, "failed attempts"), times(past.recoveries, "deaths of its worker"),
+                times(past.deferrals, "deferrals (429, overload)")].filter(Boolean).join(", ");
+  if (back) steps.push([null, `It was handed back: ${back}.`]);
+  if (past.reason && job.state !== "dead") steps.push([null, `The last time because of ${past.reason}${past.why ? `: ${past.why}` : ""}.`]);
+  if (job.state === "later") steps.push([job.due_ms, "It is due then."]);
+  if (job.state === "running") steps.push([null, `It runs now in slot ${job.slot} of session ${job.session} as ${job.role}, delivery ${job.delivery}.`]);
+  if (job.state === "waiting") steps.push([null, "It waits in the queue of its family."]);
+  if (job.state === "dead") steps.push([job.dead_ms, `It died: ${past.reason || "unknown"}${past.why ? ` (${past.why})` : ""}.`]);
+  if (job.result) steps.push([null, `It ended: ${job.result.state || job.state}${job.result.reason ? `, ${job.result.reason}` : ""}.`]);
+  else if (["cancelled", "expired"].includes(job.state)) steps.push([null, `It was ${job.state}.`]);
+  if (job.deadline_ms) steps.push([job.deadline_ms, "Its deadline."]);
+  return steps;
+}

@@ -1,0 +1,423 @@
+// views.js - each view: what it reads, and what it shows.  `read` answers the paths to
+// fetch under api/v1; `show` makes the page of what they said.
+import { h } from "./dom.js";
+import * as model from "./model.js";
+import { badge, button, facts, familyLink, pager, routeLink, section, shortId, spark, stateBadge, table, tile, whyBox } from "./tables.js";
+
+const query = (values) => {
+  const text = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined)).toString();
+  return text ? `?${text}` : "";
+};
+const param = (at, name, fallback) => at.query.get(name) || fallback;
+const heading = (title, ...more) => h("div", { class: "heading" }, h("h1", {}, title), more);
+
+// ---- overview ------------------------------------------------------------------------
+
+const NOT_WAITING = new Set(["nothing", "no work"]);
+
+function heldSum(overview) {
+  const sum = { families: 0, waiting: 0, oldest_ms: 0 };
+  for (const [kind, one] of Object.entries(overview.blocked)) {
+    if (NOT_WAITING.has(kind)) continue;
+    sum.families += one.families;
+    sum.waiting += one.waiting;
+    if (one.oldest_ms && (!sum.oldest_ms || one.oldest_ms < sum.oldest_ms)) sum.oldest_ms = one.oldest_ms;
+  }
+  return sum;
+}
+
+const REASONS = {
+  "being written": "One request writes the prefix, the others wait to read it.",
+  checking: "The prefix was written; one job shows that it can be read.",
+  elected: "One job may write and waits for a slot.",
+  "drain order": "The slots work on other prefixes first.",
+  pace: "The account is approached step by step.",
+  budget: "A limit of the account is used up for this minute.",
+  parked: "The provider told us to wait.",
+  paused: "Somebody paused it.",
+  "no worker": "No live worker serves the pool.",
+  nothing: "Jobs start as slots become free.",
+};
+const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "drain order", "nothing"];
+
+function reasonRows(overview) {
+  const most = Math.max(1, ...Object.values(overview.blocked).map((one) => one.waiting));
+  const rows = REASON_ORDER.filter((kind) => overview.blocked[kind] && overview.blocked[kind].waiting > 0);
+  if (rows.length === 0) return h("p", { class: "empty" }, "No job waits.");
+  return h("ul", { class: "reasons" }, rows.map((kind) => {
+    const one = overview.blocked[kind];
+    return h("li", { "data-key": kind }, h("a", { href: model.makeHash("families", "", { blocked: kind, show: "all" }) },
+      badge(model.blockedTone(kind), kind === "nothing" ? "may start" : model.blockedWord(kind)),
+      h("span", { class: "sentence" }, REASONS[kind]),
+      h("svg", { class: `meter ${model.blockedTone(kind)}`, viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
+        h("rect", { x: 0, y: 0, width: 100, height: 6, class: "track" }),
+        h("rect", { x: 0, y: 0, width: Math.max(1, one.waiting * 100 / most).toFixed(1), height: 6, class: "fill" })),
+      h("span", { class: "count" }, h("b", {}, model.grouped(one.waiting)), ` ${one.waiting === 1 ? "job" : "jobs"} · ${model.grouped(one.families)} ${one.families === 1 ? "family" : "families"}`),
+      h("span", { class: "oldest" }, one.oldest_ms ? `longest ${model.age(one.oldest_ms, overview.now_ms)}` : "")));
+  }));
+}
+
+function limitWords(limits) {
+  const parts = limits ? [["requests", "requests"], ["input", "input tokens"], ["output", "output tokens"]]
+    .filter(([name]) => limits[name] > 0).map(([name, words]) => `${model.compact(limits[name])} ${words}`) : [];
+  return parts.length ? `${parts.join(", ")} a minute` : "none known";
+}
+
+function budgetState(budget, now) {
+  if (budget.parked_until_ms > now) return badge("stuck", `parked until ${model.clock(budget.parked_until_ms)}`);
+  return budget.rising ? badge("later", "rising") : badge("go", "open");
+}
+
+export function budgetTable(overview) {
+  return table("Accounts", [
+    { label: "Account and class", cell: (one) => h("code", {}, one.name) },
+    { label: "State", cell: (one) => budgetState(one, overview.now_ms) },
+    { label: "Pace", number: true, cell: (one) => [model.grouped(one.pace), h("span", { class: "detail" }, " at once")] },
+    { label: "Waiting or running", number: true, cell: (one) => model.grouped(one.pending) },
+    { label: "Limits", cell: (one) => limitWords(one.limits) },
+    { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
+    { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
+  ], overview.budgets, { empty: "No account has been used yet.", id: "name" });
+}
+
+export function noteList(notes, now) {
+  if (!notes.length) return h("p", { class: "empty" }, "Nothing has happened yet.");
+  return h("ol", { class: "notes" }, notes.map((note) => h("li", { class: note.level },
+    h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.clock(note.at_ms)),
+    h("span", {}, note.route ? [routeLink(note.route), " "] : null, note.budget ? [h("code", {}, note.budget), " "] : null,
+      note.text, note.family ? [" ", familyLink(note.family)] : null))));
+}
+
+function tokensTile(history) {
+  const sums = ["read", "written", "uncached"].map((name) => model.lastMinute(history.at_ms, history[name]));
+  const known = sums.every((one) => one !== null);
+  const all = known ? sums[0] + sums[1] + sums[2] : 0;
+  return tile("Input tokens a minute", known ? model.compact(all) : "–",
+    known && all > 0 ? `${model.percent(sums[0] / all)} read, ${model.percent(sums[1] / all)} written` : "of jobs that are done");
+}
+
+export const overview = {
+  title: "Overview",
+  read: () => ({ history: "history" }),
+  show: (at, data, live) => {
+    const now = live.now_ms, held = heldSum(live), history = data.history;
+    const done = model.lastMinute(history.at_ms, history.done), came = model.lastMinute(history.at_ms, history.admitted);
+    return [
+      heading("Overview"),
+      live.hold ? null : h("div", { class: "why stuck" }, h("strong", {}, "Holding is off"), h("p", {}, "Every job starts at once, paced; prefixes are written more than once.")),
+      live.admits ? null : h("div", { class: "why stuck" }, h("strong", {}, "Nothing is admitted"), h("p", {}, "The cursor of the inbox is missing: warmq doctor --repair.")),
+      live.pressure ? h("div", { class: "why budget" }, h("strong", {}, "Redis is nearly full"), h("p", {}, "It uses more than 90 % of its maxmemory; producers wait.")) : null,
+      h("div", { class: "tiles" },
+        tile("Waiting", model.grouped(live.all.waiting), live.all.oldest_ms ? `longest ${model.age(live.all.oldest_ms, now)}` : "nobody waits", "", "#/families?sort=waiting"),
+        tile("Held back", model.grouped(held.waiting), held.waiting ? `in ${model.grouped(held.families)} ${held.families === 1 ? "family" : "families"}` : "all may start", held.waiting ? "amber" : "", "#/families?show=held"),
+        tile("In flight", model.grouped(live.all.running), `${model.grouped(live.pools.reduce((sum, pool) => sum + pool.slots, 0))} slots`, "", "#/workers"),
+        tile("Done a minute", done === null ? "–" : model.compact(done), came === null ? "" : `${model.compact(came)} came in`),
+        tile("Dead", model.grouped(live.counts.dead), "since the scheduler began", live.counts.dead ? "red" : "", "#/dead"),
+        tokensTile(history)),
+      section("Why jobs wait", reasonRows(live)),
+      h("div", { class: "pair" },
+        section("Tokens a minute", h("div", { class: "chart", "data-keep": "chart-tokens" }, h("p", { class: "empty" }, "A line needs ten seconds."))),
+        section("Jobs a minute", h("div", { class: "chart", "data-keep": "chart-jobs" }, h("p", { class: "empty" }, "A line needs ten seconds.")))),
+      section("Accounts", budgetTable(live)),
+      section("What happened", noteList(live.notes.slice(0, 10), now)),
+    ];
+  },
+};
+
+// ---- families ------------------------------------------------------------------------
+
+const SHOWN = [["families", "all but single jobs"], ["busy", "with work"], ["held", "held back"], ["singles", "of one job"], ["all", "everything"]];
+
+function select(name, label, options, chosen) {
+  return h("label", {}, h("span", {}, label), h("select", { name, "data-do": "filter" },
+    options.map(([value, words]) => h("option", { value, selected: value === chosen }, words))));
+}
+
+function familyColumns(now, may) {
+  return [
+    { label: "Family", sort: "route", class: "name", cell: (one) => [h("a", { href: model.makeHash("family", one.id), class: "strong" }, one.route), h("span", { class: "detail" }, h("code", {}, shortId(one.id)), ` ${one.budget}`)] },
+    { label: "State", sort: "state", cell: (one) => stateBadge(one, now) },
+    { label: "Blocked on", sort: "blocked", class: "blocked", cell: (one) => one.waiting > 0 || one.paused
+      ? [badge(model.blockedTone(one.blocked_kind), model.blockedShort(one)), h("span", { class: "detail" }, model.until(one, now) || model.blockedDetail(one) || (one.blocked_kind === "drain order" && one.rank ? "" : ""))]
+      : h("span", { class: "quiet" }, "–") },
+    { label: "Waiting", sort: "waiting", number: true, class: "waiting", cell: (one) => [spark(one.backlog, "backlog of the last ten minutes"), h("b", {}, model.grouped(one.waiting || 0))] },
+    { label: "Oldest", sort: "oldest", number: true, cell: (one) => one.waiting > 0 ? model.age(one.oldest_ms, now) : "–" },
+    { label: "In flight", sort: "running", number: true, cell: (one) => [model.grouped(one.running || 0), one.window ? h("span", { class: "detail" }, ` / ${model.grouped(one.window)}`) : null] },
+    { label: "Prefix hits", sort: "prefix_hit_ratio", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
+    { label: "Tokens read", sort: "token_read_ratio", number: true, cell: (one) => model.percent(one.token_read_ratio) },
+    { label: "Read / written / uncached", sort: "tokens", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+    { label: "Drained in", number: true, cell: (one) => model.estimate(one.drain_s) },
+    may ? { label: "", class: "act", cell: (one) => one.paused
+      ? button("Resume", "act", { path: `families/${one.id}/resume`, done: "Resumed." }, { "aria-label": `Resume ${one.route} ${shortId(one.id)}` })
+      : button("Pause", "act", { path: `families/${one.id}/pause`, done: "Paused." }, { "aria-label": `Pause ${one.route} ${shortId(one.id)}` }) } : null,
+  ].filter(Boolean);
+}
+
+export function familyTable(data, at, may, sortable) {
+  return table("Families", familyColumns(data.now_ms, may), data.families, {
+    sort: param(at, "sort", "work"), order: param(at, "order", "desc"), sortable, id: "id",
+    empty: "No family matches. What was admitted long ago and has no work is forgotten." });
+}
+
+export const families = {
+  title: "Families",
+  read: (at) => ({ page: `families${query({ sort: param(at, "sort"), order: param(at, "order"), show: param(at, "show"), blocked: param(at, "blocked"), q: param(at, "q"), offset: param(at, "offset") })}` }),
+  show: (at, { page }, live, may) => [
+    heading("Families", h("span", { class: "quiet" }, `${model.grouped(page.total)} shown of ${model.grouped(page.all.families)}`)),
+    h("form", { class: "filters", role: "search", "data-do": "search" },
+      h("label", { class: "grow" }, h("span", {}, "Find"), h("input", { name: "q", type: "search", placeholder: "route, id, pool or account ( / )", value: param(at, "q", ""), "data-keep": "search", autocomplete: "off", "data-do": "filter" })),
+      select("show", "Show", SHOWN, param(at, "show", "families")),
+      select("blocked", "Blocked on", [["", "anything"], ...model.BLOCKED_KINDS.map((kind) => [kind, model.blockedWord(kind)])], param(at, "blocked", "")),
+      select("sort", "Order", [["work", "most work"], ["waiting", "most waiting"], ["oldest", "longest wait"], ["running", "most in flight"], ["written", "most written"], ["route", "route"]], param(at, "sort", "work"))),
+    page.singles.families > 0 && !["singles", "all"].includes(param(at, "show", "families"))
+      ? h("p", { class: "folded" }, h("a", { href: "#/families?show=singles" }, `${model.grouped(page.singles.families)} families of one job each`),
+        ` are not shown: ${model.grouped(page.singles.waiting)} wait, ${model.grouped(page.singles.running)} run. Nobody shares their prefix, so they are neither held nor marked. `,
+        "If their prompts should be alike, ", h("code", {}, "warmq explain a.json b.json"), " shows the first byte in which two differ.") : null,
+    familyTable(page, at, may, true),
+    pager(page.total, page.offset, page.limit, page.families.length),
+  ],
+};
+
+// ---- one family ----------------------------------------------------------------------
+
+function laneTable(family, segments, now) {
+  const rows = (family.lanes || []).map((lane, index) => ({ ...lane, index, segment: segments[index] }));
+  return table("From the shared root to this prefix", [
+    { label: "Part", cell: (one) => one.index === rows.length - 1 ? "this prefix" : `shared part ${one.index + 1}` },
+    { label: "State", cell: (one) => [badge(model.stateTone({ open: "warm", writing: "being written", checking: "checking", closed: "cold" }[one.gate]), { open: "warm", writing: "being written", checking: "checking", closed: "cold", bypass: "not held", leaky: "not held" }[one.gate] || one.gate),
+      h("span", { class: "detail" }, ["bypass", "leaky"].includes(one.gate) ? one.reason : one.gate === "open" && one.until_ms < 9e13 ? `until ${model.clock(one.until_ms)}` : "")] },
+    { label: "Tokens", number: true, cell: (one) => [model.grouped(one.tokens), h("span", { class: "detail" }, one.measured ? " measured" : " estimated")] },
+    { label: "Bytes of this part", number: true, cell: (one) => one.segment ? model.grouped(one.segment.bytes) : "–" },
+    { label: "Marker", cell: (one) => one.marked ? "here" : "–" },
+    { label: "Holds", cell: (one) => one.holds ? "yes" : "no" },
+    { label: "Id", cell: (one) => h("code", {}, shortId(one.lane)) },
+  ], rows, { empty: "The scheduler holds nothing of it in memory." });
+}
+
+function jobTable(page, caption, empty) {
+  return table(caption, [
+    { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
+    { label: "Enqueued", cell: (one) => model.clock(one.enqueued_ms) },
+    { label: "Since", number: true, cell: (one) => model.age(one.enqueued_ms, page.now_ms) },
+    page.state === "running" ? { label: "As", cell: (one) => one.role } : null,
+    page.state === "running" ? { label: "Slot", cell: (one) => `${one.slot} of ${shortId(one.session)}` } : null,
+    page.state === "running" ? { label: "Delivery", number: true, cell: (one) => one.delivery } : null,
+  ].filter(Boolean), page.jobs, { empty, id: "id" });
+}
+
+function revealed(prefix) {
+  if (!prefix.revealed) return null;
+  return section("Its text", prefix.segments.map((one, index) => h("details", { open: index === prefix.segments.length - 1 },
+    h("summary", {}, `Part ${index + 1}, ${model.grouped(one.bytes)} bytes`), h("pre", {}, one.text))));
+}
+
+export const family = {
+  title: "Family",
+  parent: "families",
+  read: (at) => ({ family: `families/${at.id}`, prefix: `families/${at.id}/prefix`, running: `jobs?state=running&limit=10&family=${at.id}`, waiting: `jobs?state=waiting&limit=10&family=${at.id}` }),
+  show: (at, { family: one, prefix, running, waiting }, live, may) => {
+    const now = live.now_ms;
+    return [
+      heading([h("span", {}, one.route), " ", h("code", {}, shortId(one.id))], may ? h("div", { class: "actions" },
+        one.paused ? button("Resume", "act", { path: `families/${one.id}/resume`, done: "Resumed." }) : button("Pause", "act", { path: `families/${one.id}/pause`, done: "Paused." }),
+        button("Cancel what waits", "act", { path: `families/${one.id}/cancel`, ask: `End all ${model.grouped(one.waiting || 0)} waiting jobs of this family? Those that run go on.`, done: "Cancelled." }, { class: "danger" })) : null),
+      whyBox(one, now),
+      facts([
+        ["State", stateBadge(one, now)],
+        ["Waiting", model.grouped(one.waiting || 0), one.waiting > 0 ? `oldest ${model.age(one.oldest_ms, now)}` : ""],
+        ["In flight", model.grouped(one.running || 0), one.window ? `of ${model.grouped(one.window)} that the account may run` : ""],
+        ["Drained in", model.estimate(one.drain_s), "at the pace of the last minute"],
+        ["Prefix", one.tokens ? `${model.grouped(one.tokens)} tokens` : "–"],
+        ["Prefix hits", model.percent(one.prefix_hit_ratio), "jobs that read it, of those whose usage is known"],
+        ["Tokens read", model.percent(one.token_read_ratio), "of all input tokens"],
+        ["Read", model.grouped(one.read)], ["Written", model.grouped(one.written)], ["Uncached", model.grouped(one.uncached)], ["Output", model.grouped(one.output)],
+        ["Jobs done", model.grouped(one.jobs_done)],
+        ["A hold lasts at most", one.hold_max_ms ? model.duration(one.hold_max_ms) : "–"],
+        ["Route", routeLink(one.route)], ["Pool", one.pool], ["Account", h("code", {}, one.budget)],
+        ["Id", h("code", { class: "long" }, one.id)],
+      ]),
+      section("Its prefix", laneTable(one, prefix ? prefix.segments : [], now)),
+      prefix ? revealed(prefix) : null,
+      h("div", { class: "pair" },
+        section(`Running (${model.grouped(running.total)})`, jobTable(running, "Running jobs", "None runs.")),
+        section(`Waiting (${model.grouped(waiting.total)})`, jobTable(waiting, "Waiting jobs", "None waits."))),
+    ];
+  },
+};
+
+// ---- routes --------------------------------------------------------------------------
+
+export const routes = {
+  title: "Routes",
+  read: (at) => ({ page: `routes${query({ offset: param(at, "offset") })}` }),
+  show: (at, { page }) => [
+    heading("Routes", h("span", { class: "quiet" }, `${model.grouped(page.total)} in memory`)),
+    table("Routes", [
+      { label: "Route", class: "name", cell: (one) => h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route) },
+      { label: "Versions", number: true, cell: (one) => [model.grouped(one.families - one.singles), one.singles ? h("span", { class: "detail" }, ` + ${model.grouped(one.singles)} of one job`) : null] },
+      { label: "Waiting", number: true, cell: (one) => model.grouped(one.waiting) },
+      { label: "Oldest", number: true, cell: (one) => model.age(one.oldest_ms, page.now_ms) },
+      { label: "In flight", number: true, cell: (one) => model.grouped(one.running) },
+      { label: "Jobs done", number: true, cell: (one) => model.grouped(one.jobs_done) },
+      { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
+      { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
+      { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+      { label: "Last job came", number: true, cell: (one) => one.seen_ms ? `${model.age(one.seen_ms, page.now_ms)} ago` : "–" },
+    ], page.routes, { empty: "No job has been admitted yet.", id: "route" }),
+    pager(page.total, page.offset, page.limit, page.routes.length),
+  ],
+};
+
+export const route = {
+  title: "Route",
+  parent: "routes",
+  read: (at) => ({ page: `families${query({ route: at.id, show: "all", sort: "work", offset: param(at, "offset") })}`, routes: `routes${query({ route: at.id })}` }),
+  show: (at, { page, routes: found }, live, may) => {
+    const one = found.routes[0], alive = model.variants(page.families, live.now_ms);
+    if (!one) return [heading(at.id), h("p", { class: "empty" }, "No job of this route is remembered.")];
+    return [
+      heading(at.id),
+      alive.length > 1 ? h("div", { class: "why later" }, h("strong", {}, `${alive.length} versions are alive`),
+        h("p", {}, "Each is written for itself. After a deploy the old one runs dry; if both stay, they are variants and each pays its own writes.")) : null,
+      facts([["Waiting", model.grouped(one.waiting)], ["In flight", model.grouped(one.running)], ["Jobs done", model.grouped(one.jobs_done)],
+        ["Prefix hits", model.percent(one.prefix_hit_ratio)], ["Tokens read", model.percent(one.token_read_ratio)],
+        ["Read", model.grouped(one.read)], ["Written", model.grouped(one.written)], ["Uncached", model.grouped(one.uncached)],
+        one.singles ? ["Families of one job", model.grouped(one.singles), "nobody shares their prefix"] : null]),
+      section("Versions", table("Versions", [
+        { label: "Version", cell: (family) => familyLink(family.id) },
+        { label: "State", cell: (family) => stateBadge(family, page.now_ms) },
+        { label: "Share of jobs", number: true, cell: (family) => one.jobs_done ? model.percent(family.jobs_done / one.jobs_done) : "–" },
+        { label: "Prefix", number: true, cell: (family) => family.tokens ? `${model.grouped(family.tokens)} tokens` : "–" },
+        ...familyColumns(page.now_ms, may).slice(2, 9),
+        { label: "Last job came", number: true, cell: (family) => `${model.age(family.seen_ms, page.now_ms)} ago` },
+      ], page.families, { id: "id" }), pager(page.total, page.offset, page.limit, page.families.length)),
+    ];
+  },
+};
+
+// ---- places --------------------------------------------------------------------------
+
+export const places = {
+  title: "Places",
+  read: (at) => ({ page: `families${query({ show: "families", sort: "work", offset: param(at, "offset") })}` }),
+  show: (at, { page }, live) => {
+    const accounts = live.budgets.map((one) => one.name);
+    return [
+      heading("Places"),
+      h("p", { class: "quiet" }, "Where each prefix is kept. A place is an account here: what one account has written, no other can read."),
+      table("Families by place", [
+        { label: "Family", class: "name", cell: (one) => [h("a", { href: model.makeHash("family", one.id), class: "strong" }, one.route), h("span", { class: "detail" }, h("code", {}, shortId(one.id)))] },
+        ...accounts.map((name) => ({ label: name, cell: (one) => one.budget !== name ? h("span", { class: "quiet" }, "·")
+          : [stateBadge(one, page.now_ms), h("span", { class: "detail" }, `${model.grouped(one.jobs_done)} done, ${model.percent(one.prefix_hit_ratio)} hits, ${model.grouped(one.running || 0)} in flight`)] })),
+      ], page.families, { id: "id", empty: "No family is remembered." }),
+      pager(page.total, page.offset, page.limit, page.families.length),
+      section("Load of each place", budgetTable(live)),
+    ];
+  },
+};
+
+// ---- workers -------------------------------------------------------------------------
+
+export const workers = {
+  title: "Pools and workers",
+  read: (at) => ({ page: `workers${query({ offset: param(at, "offset") })}`, next: "families?show=busy&sort=work&limit=200" }),
+  slow: true,
+  show: (at, { page, next }) => {
+    const pools = new Map();
+    for (const one of page.workers) {
+      const pool = pools.get(one.pool) || { name: one.pool, workers: 0, slots: 0, busy: 0 };
+      pools.set(one.pool, { ...pool, workers: pool.workers + 1, slots: pool.slots + one.slots, busy: pool.busy + one.busy });
+    }
+    for (const one of next.pools) if (!pools.has(one.name)) pools.set(one.name, { name: one.name, workers: 0, slots: one.slots, busy: 0 });
+    const rows = [...pools.values()].map((pool) => ({ ...pool, waiting: next.families.filter((one) => one.pool === pool.name).reduce((sum, one) => sum + (one.waiting || 0), 0),
+      later: next.families.filter((one) => one.pool === pool.name && one.blocked_kind === "drain order" && one.running === 0).slice(0, 3) }));
+    return [
+      heading("Pools and workers", h("span", { class: "quiet" }, `as of ${model.clock(page.now_ms)}`)),
+      table("Pools", [
+        { label: "Pool", cell: (one) => h("b", {}, one.name) },
+        { label: "Workers", number: true, cell: (one) => one.workers ? model.grouped(one.workers) : badge("stuck", "none") },
+        { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
+        { label: "Waiting", number: true, cell: (one) => model.grouped(one.waiting) },
+        { label: "Next", cell: (one) => one.later.length ? one.later.map((family, index) => [index ? ", " : "", familyLink(family.id, family.route)]) : h("span", { class: "quiet" }, "–") },
+      ], rows, { id: "name", empty: "No pool is known: no job has come and no worker has called." }),
+      section(`Workers (${model.grouped(page.total)})`, table("Workers", [
+        { label: "Worker", cell: (one) => [h("b", {}, one.label || "(no label)"), h("span", { class: "detail" }, h("code", {}, shortId(one.session)))] },
+        { label: "Pool", cell: (one) => one.pool },
+        { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
+        { label: "Drains now", cell: (one) => one.drains.length ? one.drains.map((drain, index) => [index ? ", " : "", familyLink(drain.family, drain.route || shortId(drain.family)), h("span", { class: "detail" }, ` ${model.grouped(drain.running)}`)]) : h("span", { class: "quiet" }, "nothing") },
+        { label: "Writing", number: true, cell: (one) => one.writing ? badge("held", model.grouped(one.writing)) : "–" },
+        { label: "Up for", number: true, cell: (one) => model.age(one.since_ms, page.now_ms) },
+      ], page.workers, { id: "session", empty: "No worker is alive: start one with warmq-worker." })),
+      pager(page.total, page.offset, page.limit, page.workers.length),
+      h("p", { class: "quiet" }, "To stop a worker, send it SIGTERM: it finishes what it runs and hands the rest back."),
+    ];
+  },
+};
+
+// ---- jobs ----------------------------------------------------------------------------
+
+export const jobs = {
+  title: "Jobs",
+  read: (at) => ({ page: `jobs${query({ state: param(at, "state", "running"), offset: param(at, "offset") })}` }),
+  slow: true,
+  show: (at, { page }) => [
+    heading("Jobs"),
+    h("form", { class: "filters", role: "search", "data-do": "find-job" },
+      h("label", { class: "grow" }, h("span", {}, "Find a job by its id"), h("input", { name: "id", type: "search", placeholder: "1764450000000-0 ( / )", "data-keep": "search", autocomplete: "off" })),
+      h("button", { type: "submit" }, "Show"),
+      select("state", "State", [["running", "running"], ["later", "delayed"]], param(at, "state", "running"))),
+    h("p", { class: "quiet" }, "Waiting jobs are listed on the page of their family; dead ones have a page of their own."),
+    table("Jobs", [
+      { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
+      { label: "Family", cell: (one) => one.family ? familyLink(one.family, one.route || shortId(one.family)) : "–" },
+      { label: "Enqueued", cell: (one) => `${model.age(one.enqueued_ms, page.now_ms)} ago` },
+      page.state === "later" ? { label: "Due", cell: (one) => model.day(one.time_ms) } : { label: "As", cell: (one) => one.role },
+      page.state === "later" ? { label: "Why", cell: (one) => one.reason || "not before then" } : { label: "Slot", cell: (one) => `${one.slot} of ${shortId(one.session)}` },
+    ], page.jobs, { id: "id", empty: page.state === "later" ? "No job is delayed." : "No job runs." }),
+    pager(page.total, page.offset, page.limit, page.jobs.length),
+  ],
+};
+
+const TONES = { running: "go", waiting: "later", later: "later", dead: "stuck", done: "warm", cancelled: "rest", expired: "rest" };
+
+export const job = {
+  title: "Job",
+  parent: "jobs",
+  read: (at) => ({ job: `jobs/${at.id}` }),
+  slow: true,
+  show: (at, { job: one }, live, may) => [
+    heading([h("span", {}, "Job "), h("code", {}, one.id)], may ? h("div", { class: "actions" },
+      ["waiting", "running", "later"].includes(one.state) ? button("Cancel", "act", { path: `jobs/${one.id}/cancel`, ask: "End this job? Its result will say cancelled.", done: "Cancelled." }, { class: "danger" }) : null,
+      one.state === "dead" ? button("Retry", "act", { path: `jobs/${one.id}/retry`, done: "It is queued again." }) : null) : null),
+    h("p", {}, badge(TONES[one.state] || "rest", one.state), one.family ? [" in ", familyLink(one.family)] : null),
+    section("Its story", h("ol", { class: "notes" }, model.story(one).map(([ms, sentence]) =>
+      h("li", {}, h("time", {}, ms ? model.day(ms) : ""), h("span", {}, sentence))))),
+    one.fields ? section("What it was enqueued with", facts(Object.entries(one.fields).map(([name, value]) => [name, value]))) : null,
+    one.result ? section("Its result", h("pre", {}, JSON.stringify(one.result, null, 2)), one.result.body_hidden ? h("p", { class: "quiet" }, "Its body is shown to those who have the token, if scheduler.reveal is set.") : null) : null,
+  ],
+};
+
+export const dead = {
+  title: "Dead letters",
+  read: (at) => ({ page: `jobs${query({ state: "dead", offset: param(at, "offset") })}` }),
+  slow: true,
+  show: (at, { page }, live, may) => [
+    heading("Dead letters", may && page.total > 0 ? h("div", { class: "actions" },
+      button("Retry chosen", "dead", { path: "dead/retry", done: "Queued again" }),
+      button("Retry all", "act", { path: "dead/retry", body: '{"all":true}', ask: `Queue all ${model.grouped(page.total)} dead jobs again, with their counters at 0?`, done: "Queued again." }),
+      button("Drop chosen", "dead", { path: "dead/drop", ask: "Forget the chosen jobs for good, with what they asked?", done: "Dropped" }, { class: "danger" }),
+      button("Drop all", "act", { path: "dead/drop", body: '{"all":true}', ask: `Forget all ${model.grouped(page.total)} dead jobs for good, with what they asked?`, done: "Dropped." }, { class: "danger" })) : null),
+    h("p", { class: "quiet" }, page.total ? `${model.grouped(page.total)} jobs ended without a result. They keep what they asked, until they are retried or dropped.` : ""),
+    table("Dead jobs", [
+      may ? { label: h("span", { class: "hidden" }, "Chosen"), cell: (one) => h("input", { type: "checkbox", name: "dead", value: one.id, "aria-label": `Choose ${one.id}`, "data-keep": `dead-${one.id}` }) } : null,
+      { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
+      { label: "Family", cell: (one) => one.family ? familyLink(one.family, one.route || shortId(one.family)) : "–" },
+      { label: "Died", cell: (one) => model.day(one.time_ms) },
+      { label: "Reason", cell: (one) => [h("b", {}, one.reason || "unknown"), h("span", { class: "detail" }, one.why || "")] },
+      { label: "Attempts", number: true, cell: (one) => one.attempts || "0" },
+    ].filter(Boolean), page.jobs, { id: "id", empty: "No job has died." }),
+    pager(page.total, page.offset, page.limit, page.jobs.length),
+  ],
+};
+
+export const VIEWS = { overview, families, routes, places, workers, jobs, dead, family, route, job };
