@@ -1,0 +1,80 @@
+// What figures mean to people.  No browser: `node --test`.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as model from "../../scheduler/dashboard/model.js";
+
+test("numbers are grouped, and short where there is no room", () => {
+  assert.equal(model.grouped(1234567), "1,234,567");
+  assert.equal(model.grouped(0), "0");
+  assert.equal(model.grouped(null), "–");
+  assert.equal(model.compact(999), "999");
+  assert.equal(model.compact(1000), "1 k");
+  assert.equal(model.compact(5970000), "6 M");
+  assert.equal(model.compact(795.95), "796");
+  assert.equal(model.compact(0.25), "0.3");
+});
+
+test("durations have the unit that people would choose", () => {
+  assert.equal(model.duration(999), "999 ms");
+  assert.equal(model.duration(1500), "1.5 s");
+  assert.equal(model.duration(45000), "45 s");
+  assert.equal(model.duration(600000), "10 min");
+  assert.equal(model.duration(7200000), "2 h");
+  assert.equal(model.duration(3 * 86400000), "3 days");
+  assert.equal(model.duration(undefined), "–");
+  assert.equal(model.estimate(0), "< 1 s");
+  assert.equal(model.estimate(2), "~ 2 s");
+  assert.equal(model.estimate(undefined), "–");
+});
+
+test("a ratio that is not known is no zero", () => {
+  assert.equal(model.percent(null), "–");
+  assert.equal(model.percent(0), "0 %");
+  assert.equal(model.percent(0.953), "95.3 %");
+});
+
+test("what blocks a family has a word, a tone and the number that binds", () => {
+  const family = { blocked_kind: "budget", blocked_on: "output budget (90000 a minute, 8192 reserved by each: 10 at once)" };
+  assert.equal(model.blockedShort(family), "output budget");
+  assert.equal(model.blockedDetail(family), "90,000 a minute, 8,192 reserved by each: 10 at once");
+  assert.equal(model.blockedTone("no worker"), "stuck");
+  assert.equal(model.blockedWord("drain order"), "drained later");
+  assert.equal(model.blockedTone("something new"), "rest");
+  assert.match(model.until({ blocked_until_ms: 65000 }, 5000), /in 60 s\)$/);
+  assert.equal(model.until({ blocked_until_ms: 0 }, 5000), "");
+});
+
+test("rates begin anew when a counter did", () => {
+  assert.deepEqual(model.rates([0, 60000, 120000], [0, 30, 90]), [30, 60]);
+  assert.deepEqual(model.rates([0, 60000, 120000], [50, 80, 10]), [30, null]);
+  assert.equal(model.lastMinute([0, 5000], [0, 5]), null, "too early to say");
+  assert.equal(model.lastMinute([0, 30000, 60000, 90000], [0, 10, 40, 60]), 50);
+  assert.equal(model.lastMinute([], []), null);
+});
+
+test("hashes carry whatever a route is called", () => {
+  for (const id of ["a/b", "<script>", "ü ?&#=", "50%"]) {
+    const at = model.parseHash(model.makeHash("route", id, { offset: 50, q: "" }));
+    assert.equal(at.view, "route");
+    assert.equal(at.id, id);
+    assert.equal(at.query.get("offset"), "50");
+    assert.equal(at.query.get("q"), null);
+  }
+  assert.equal(model.parseHash("").view, "overview");
+});
+
+test("a sparkline stays inside its box", () => {
+  assert.equal(model.sparkline([5], 72, 18), "");
+  for (const point of model.sparkline([0, 10, 5], 72, 18).split(" ")) {
+    const [x, y] = point.split(",").map(Number);
+    assert.ok(x >= 0 && x <= 72 && y >= 0 && y <= 18, point);
+  }
+});
+
+test("a job tells its story in order", () => {
+  const steps = model.story({ enqueued_ms: 5, state: "dead", dead_ms: 9, past: { attempts: "3", reason: "http_500" } });
+  assert.equal(steps[0][0], 5);
+  assert.match(steps[1][1], /3 failed attempts/);
+  assert.match(steps[2][1], /died: http_500/);
+  assert.match(model.story({ enqueued_ms: 1, state: "running", slot: "3", session: "abc", role: "lead", delivery: 1 })[1][1], /slot 3 of session abc as lead/);
+});
