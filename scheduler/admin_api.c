@@ -133,7 +133,7 @@ read_query(const struct http_server_request *request, struct board_query *ret_qu
 		return "sort is one of work, waiting, running, oldest, route, state, "
 		       "blocked, tokens, read, written, uncached, prefix_hit_ratio, "
 		       "token_read_ratio";
-	if (query_word(request, "show", show_text, BOARD_SHOW_COUNT, BOARD_SHOW_FAMILIES,
+	if (query_word(request, "show", show_text, BOARD_SHOW_COUNT, BOARD_SHOW_ALL,
 	               &show) < 0)
 		return "show is one of families, busy, held, singles, all";
 	if (query_word(request, "order", order_text, 2, 0, &order) < 0)

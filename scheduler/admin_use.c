@@ -68,7 +68,7 @@ admin_use_look(struct admin *admin)
 
 	if (asked->under_way)
 		return; /* Redis is slow: the next second asks again */
-	if (admin->board.taken_ms == 0)
+	if (admin->board.taken_us == 0)
 		board_refresh(&admin->board, *admin->now_ms);
 	count = collect(admin, words + 2);
 	(void)snprintf(key, sizeof(key), "%s:lanes", admin->config->namespace);

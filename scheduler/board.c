@@ -129,6 +129,9 @@ take(struct board *board)
 			add(&board->by_blocked[row->blocked_on], row);
 		place = shelf->places[place].older;
 	}
+	board->ruler->health.backlog = board->all.waiting;
+	board->ruler->health.in_flight = board->all.running;
+	board->ruler->health.runnable = board->by_blocked[CORE_BLOCKED_NOTHING].waiting;
 }
 
 void
@@ -138,17 +141,15 @@ board_retake(struct board *board, uint64_t now_ms)
 
 	take(board);
 	board->now_ms = now_ms;
-	board->taken_ms = started_us / 1000;
+	board->taken_us = started_us;
 	board->took_us = uv_hrtime() / 1000 - started_us;
 }
 
 bool
 board_is_due(const struct board *board)
 {
-	uint64_t fresh_us = MAX(BOARD_FRESH_MS * 1000, board->took_us * SHARE_OF_TIME);
-
-	return board->taken_ms == 0 ||
-	       uv_hrtime() / 1000 >= board->taken_ms * 1000 + fresh_us;
+	return board->taken_us == 0 ||
+	       uv_hrtime() / 1000 >= board->taken_us + board->took_us * SHARE_OF_TIME;
 }
 
 void

@@ -1,11 +1,11 @@
-/* board.h - what pages show: a table of all families, taken at most once a second, and
- * the recent past of some numbers.
+/* board.h - what pages show: a table of all families, and the recent past of some
+ * numbers.
  *
  *   ruler ── board_refresh ──► rows ── board_select ──► one page of them, in an order
  *     └───── board_sample ───► totals of the last hour, backlogs of the last ten minutes
  *
- * However many pages look, the table is taken once; and if taking it is slow (many
- * families, a busy machine), it is taken so seldom that it costs 1 % of the time.
+ * The table of a few families is as fresh as its reader; that of thousands is taken so
+ * seldom that it costs 1 % of the time, however many pages look.
  *
  * Rows borrow texts from the ruler: they live until the loop turns. */
 #ifndef SCHEDULER_BOARD_H
@@ -14,7 +14,6 @@
 #include "common/buffer.h"
 #include "scheduler/ruler_state.h"
 
-#define BOARD_FRESH_MS      900
 #define BOARD_TOTALS        720 /* an hour */
 #define BOARD_TOTALS_MS     5000
 #define BOARD_TRAIL         60 /* ten minutes */
@@ -74,8 +73,8 @@ struct board {
 	struct ruler *ruler;
 	struct board_row *rows; /* all families, the latest first */
 	uint32_t rows_count;
-	uint64_t taken_ms, took_us;
-	uint64_t now_ms; /* of Redis, when they were taken */
+	uint64_t taken_us, took_us; /* monotonic: when it was taken, and how long */
+	uint64_t now_ms;            /* of Redis, when they were taken */
 	struct board_sum all, singles, by_blocked[CORE_BLOCKED_COUNT];
 	struct board_totals totals[BOARD_TOTALS];
 	uint32_t totals_next, totals_count;

@@ -161,7 +161,7 @@ export function familyTable(data, at, may, sortable) {
 
 export const families = {
   title: "Families",
-  read: (at) => ({ page: `families${query({ sort: param(at, "sort"), order: param(at, "order"), show: param(at, "show"), blocked: param(at, "blocked"), q: param(at, "q"), offset: param(at, "offset") })}` }),
+  read: (at) => ({ page: `families${query({ sort: param(at, "sort"), order: param(at, "order"), show: param(at, "show", "families"), blocked: param(at, "blocked"), q: param(at, "q"), offset: param(at, "offset") })}` }),
   show: (at, { page }, live, may) => [
     heading("Families", h("span", { class: "quiet" }, `${model.grouped(page.total)} shown of ${model.grouped(page.all.families)}`)),
     h("form", { class: "filters", role: "search", "data-do": "search" },

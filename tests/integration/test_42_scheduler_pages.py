@@ -214,7 +214,7 @@ def test_families_of_one_job_are_one_line(scheduler, inbox):
     for n in range(7):
         inbox.add(upstream="claude", route="one-offs", body=body(f"{n} " * 4000))
     enqueue(inbox, ["shared"], 3)
-    page = families(scheduler, "")
+    page = families(scheduler, "show=families")
     assert [one["route"] for one in page["families"]] == ["shared"]
     assert page["singles"]["families"] == 7 and page["singles"]["waiting"] == 7
     assert families(scheduler, "show=singles")["total"] == 7
