@@ -277,6 +277,18 @@ back_event(const struct protocol_event *line)
 	};
 }
 
+static struct event
+start_event(const struct protocol_event *line, uint64_t at_ms)
+{
+	return (struct event){
+		.kind = EVENT_START,
+		.start = { { line->lane.node, line->lane.domain },
+		           line->generation,
+		           ruler_events_role(line->role),
+		           at_ms },
+	};
+}
+
 static void
 take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
           const struct protocol_event *line)
@@ -287,10 +299,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	ruler_tally_line(ruler, now_ms, at_ms, line);
 	switch (line->kind) {
 	case PROTOCOL_EVENT_START:
-		event.kind = EVENT_START;
-		event.start =
-			(struct event_start){ lane, line->generation,
-			                      ruler_events_role(line->role), at_ms };
+		event = start_event(line, at_ms);
 		break;
 	case PROTOCOL_EVENT_BEGAN:
 		tell_usage(ruler, now_ms, at_ms, EVENT_BEGAN, line);
