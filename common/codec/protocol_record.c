@@ -165,6 +165,8 @@ protocol_record_parse_lease(struct span text, struct protocol_lease *ret_lease)
 	lease.lane = take_field(&text, &bad);
 	lease.element = take_field(&text, &bad);
 	role = take_letter(&text, &bad);
+	lease.begun = role >= 'A' && role <= 'Z';
+	role = (char)(role | 0x20);
 	lease.generation = take_number(&text, &bad);
 	take_estimate(&text, &lease, &bad);
 	lease.end_ms = take_number(&text, &bad);
@@ -298,7 +300,7 @@ protocol_record_print_lease(const struct protocol_lease *lease, char *ret_text,
                             size_t size, size_t *ret_len)
 {
 	struct writer out = { ret_text, size, 0, false };
-	char role = (char)lease->role;
+	char role = (char)((char)lease->role & (lease->begun ? ~0x20 : ~0));
 
 	put_number(&out, "", lease->q);
 	put_field(&out, lease->family);

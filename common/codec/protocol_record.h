@@ -62,6 +62,7 @@ struct protocol_lease {
 	struct span lane;
 	struct span element; /* or a ticket */
 	enum protocol_role role;
+	bool begun; /* of a credit or a ticket: its first event was told */
 	uint64_t generation;
 	uint64_t input, output; /* what the budget was charged */
 	uint64_t end_ms;

@@ -92,12 +92,13 @@ local function slot_free(name, slot)
 end
 
 -- Frees lane and budget.  refund: nil, 'tokens' or 'all'.  A credit comes back only for
--- what was never sent, was released, or lost its worker, and only under its own g.
+-- what was never sent, was released, or lost its worker; not once its first event was
+-- told, since the scheduler has elected the next one by then; and only under its own g.
 local function lease_drop(lease, refund, credit)
 	local lane = lane_of(lease.lane)
 	lane_join(lane)
 	lane.use = lane.use - 1
-	if credit and (lease.role == 'l' or lease.role == 'c') and not lane.missing and
+	if credit and not lease.begun and (lease.role == 'l' or lease.role == 'c') and not lane.missing and
 		sub(lane.rec, 4, 13) + 0 == lease.g and
 		not (marked > 0 and call('HGET', key.ended, lease.id)) then
 		lane.rec = put(lane.rec, 14, 16, sub(lane.rec, 14, 16) + 1)
@@ -138,8 +139,13 @@ end
 
 -- ---- back to the queue -------------------------------------------------------------
 
+local KEEPS_CREDIT = { released = true, unsent = true, worker_died = true, overdue = true }
+
 -- Says that a start which is not plain did not lead to an end.
 function job.say_back(lease, why)
+	if lease.begun and KEEPS_CREDIT[why] then
+		why = 'failed' -- no credit lies in the lane again
+	end
 	if lease.role ~= 'p' and lease.role ~= 't' then
 		say('back ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
 			lease.role .. ' ' .. why)

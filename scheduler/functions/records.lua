@@ -128,7 +128,9 @@ local function lease_parse(text)
 	if not q then
 		refuse('lease', 'a record of another format: "' .. sub(text, 1, 80) .. '"')
 	end
-	return { q = q, family = family, lane = lane, element = element, role = role, g = g + 0,
+	local begun = byte(role) < 97 -- a capital: its first event was told
+	return { q = q, family = family, lane = lane, element = element, g = g + 0,
+		role = begun and string.lower(role) or role, begun = begun,
 		input = input + 0, output = output + 0, ends = ends + 0, delivery = delivery + 0,
 		band = band, text = text, id = element_id(element),
 		slim = element_is_slim(element) }

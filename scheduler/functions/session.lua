@@ -30,7 +30,9 @@ end
 
 function sessions.release(lease, sent, why)
 	local lane = lease_drop(lease, not sent and 'all', true)
-	if lease.role == 't' then
+	if lease.role == 't' and lease.begun then
+		ticket.finish(lease, lane, 4, why)
+	elseif lease.role == 't' then
 		ticket.want_again(lease, lane)
 	else
 		job.give_back(lease, lane, why)

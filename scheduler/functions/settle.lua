@@ -236,11 +236,16 @@ local function begin()
 		return got
 	end
 	problems = {}
+	local marks = { 'HSET', name }
 	for i = 1, #names do
 		local at, text = 3 * i + 1, got[i + 1]
 		if lease_carries(text, argv[at + 1]) then
 			local lease = lease_parse(text)
 			local lane, words = lane_of(lease.lane), argv[at + 2]
+			if find('lct', lease.role, 1, true) and not lease.begun then
+				marks[#marks + 1] = names[i]
+				marks[#marks + 1] = gsub(text, '|[lct]|', string.upper, 1)
+			end
 			usage.touch(lease, lane, usage.parse(words))
 			say('began ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) ..
 				' ' .. lease.role .. ' ' .. usage.words(words))
@@ -251,6 +256,9 @@ local function begin()
 	book_check()
 
 	book_store()
+	if marks[3] then
+		call(unpack(marks))
+	end
 	deliver()
 	return { 'OK', now, unpack(problems) }
 end

@@ -119,6 +119,7 @@ class Lease:
     def __init__(self, text):
         (q, self.family, self.lane, self.element, self.role, g, charge, end, delivery,
          self.band) = text.split("|")
+        self.begun, self.role = self.role.isupper(), self.role.lower()
         self.q, self.g, self.end, self.delivery = int(q), int(g), int(end), int(delivery)
         self.input, self.output = (int(part) for part in charge.split(","))
         self.id = re.match(r"[^~/]+", self.element).group()

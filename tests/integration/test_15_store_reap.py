@@ -175,6 +175,42 @@ def test_a_dead_leader_is_elected_again_without_the_scheduler_8(store):
     assert (job.role, job.id) == ("l", ids[0])
 
 
+def test_a_leader_that_has_begun_gives_no_credit_back_8(store):
+    """The scheduler hears of its first event and elects the next one itself."""
+    for end in ["release", "reap", "bye"]:
+        family = Family(len(end))
+        store.enqueue(family, 2)
+        store.grant(family.lane, gate=WRITING, credits=1, role=1)
+        store.reap()
+        worker = Worker(store)
+        [job] = worker.claim(0).jobs
+        assert worker.begin(job, "1 2 3 4 - -")[0] == "OK"
+        assert store.leases(worker)[0].begun and store.leases(worker)[0].role == "l"
+        assert worker.begin(job, "1 2 3 4 - -")[0] == "OK"
+        if end == "release":
+            worker.release([job])
+        elif end == "bye":
+            worker.bye()
+        else:
+            worker.die()
+            store.reap_all()
+        assert store.events("back")[-1] == f"back {family.lane} {family.id} 1 l failed"
+        assert store.lane(family.lane).credits == 0
+        assert Worker(store).claim().jobs == []
+
+
+def test_a_leader_that_has_begun_settles_like_all_others(store):
+    family = Family(1)
+    store.enqueue(family, 2)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    worker.begin(job, "1 2 3 4 - -")
+    worker.settle([job], usage="1 2 3 4 5 6")
+    assert store.events("done") == [f"done {family.lane} {family.id} 1 l 1 2 3 4 5 6"]
+    assert store.leases(worker) == {} and store.lane(family.lane).in_use == 0
+
+
 def test_a_credit_of_an_older_generation_does_not_come_back(store):
     family = Family(1)
     store.enqueue(family, 2)
@@ -247,6 +283,19 @@ def test_a_released_ticket_is_wanted_again_8(store):
     first.release(first.claim().jobs, sent=0)
     assert store.lane(family.lane).ticket == 1
     assert len(Worker(store).claim().jobs) == 1
+
+
+def test_a_released_ticket_that_has_begun_has_failed_8(store):
+    family = Family(1)
+    store.admit("0-0", families=[family])
+    store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=store.now() + 60000)
+    worker = Worker(store)
+    [job] = worker.claim().jobs
+    worker.begin(job, "1 2 3 4 - -")
+    worker.release([job])
+    assert store.lane(family.lane).ticket == 4
+    assert store.events("ticket")[-1].endswith("1 failed released")
+    assert Worker(store).claim().jobs == []
 
 
 def test_a_live_sessions_lease_has_a_hard_end_20(store):

@@ -70,6 +70,7 @@ struct oracle_lease {
 	uint64_t at_ms; /* Redis time of the start */
 	uint64_t call;  /* number of the call that started it */
 	bool unheld;    /* holding was off */
+	bool begun;     /* its first event was told: it gives no credit back */
 };
 
 struct oracle_lane {

@@ -67,7 +67,7 @@ give_back(struct oracle *oracle, const struct oracle_lease *lease)
 	int64_t input = (int64_t)lease->input;
 	int64_t output = (int64_t)lease->output;
 
-	if (is_leader && returns && lane->credits_g == lease->g)
+	if (is_leader && returns && !lease->begun && lane->credits_g == lease->g)
 		lane->credits++;
 	if (oracle_book_runs(oracle, "settle"))
 		correct(oracle, lease, oracle_book_word(oracle, at + 2));
@@ -156,6 +156,7 @@ fill_lease(struct oracle *oracle, struct oracle_lease *lease, struct span nonce,
 	lease->at_ms = oracle_book_now_ms(oracle);
 	lease->call = oracle->calls;
 	lease->unheld = oracle->hold_off;
+	lease->begun = parsed->begun;
 	lease->job = ORACLE_NONE;
 	if (!oracle_book_element(parsed->element, &id))
 		return;
@@ -207,6 +208,19 @@ is_settled(const struct oracle *oracle, uint32_t job)
 	return false;
 }
 
+/* All that a `begin` changes of a lease. */
+static void
+mark_begun(struct oracle *oracle, uint32_t index, const struct protocol_lease *parsed)
+{
+	struct oracle_lease *lease = &oracle->leases[index];
+
+	if (index == ORACLE_NONE || !parsed->begun || parsed->q != lease->q ||
+	    parsed->role != lease->role || parsed->generation != lease->g)
+		oracle_fail(oracle, "slot", "a begin writes another lease");
+	else
+		lease->begun = true;
+}
+
 void
 oracle_lease_set(struct oracle *oracle, struct span nonce, struct span slot,
                  struct span text)
@@ -221,6 +235,10 @@ oracle_lease_set(struct oracle *oracle, struct span nonce, struct span slot,
 		return;
 	}
 	index = oracle_book_lease(oracle, nonce, (uint32_t)oracle_book_number(slot));
+	if (oracle_book_runs(oracle, "begin")) {
+		mark_begun(oracle, index, &parsed);
+		return;
+	}
 	if (index != ORACLE_NONE) {
 		uint32_t job = oracle->leases[index].job;
 

@@ -391,6 +391,14 @@ START_TEST(protocol_lease_round_trips)
 	ck_assert_int_eq(protocol_record_print_lease(&lease, text, sizeof(text), &len),
 	                 0);
 	ck_assert_span(as_span(text, len), want);
+	ck_assert(!lease.begun);
+	lease.begun = true;
+	ck_assert_int_eq(protocol_record_print_lease(&lease, text, sizeof(text), &len),
+	                 0);
+	ck_assert_ptr_nonnull(strstr(text, "|L|"));
+	ck_assert_int_eq(protocol_record_parse_lease(as_span(text, len), &lease), 0);
+	ck_assert(lease.begun);
+	ck_assert_int_eq(lease.role, PROTOCOL_LEAD);
 	ck_assert_int_eq(
 		protocol_record_parse_lease(SPAN("17|a|b|1-2|x|1|1,1|1|1|n"), &lease),
 		ERR_MALFORMED);
