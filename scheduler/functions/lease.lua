@@ -139,11 +139,12 @@ end
 
 -- ---- back to the queue -------------------------------------------------------------
 
-local KEEPS_CREDIT = { released = true, unsent = true, worker_died = true, overdue = true }
+-- Ends after which a credit lies in its lane again.
+job.returning = { released = true, unsent = true, worker_died = true, overdue = true }
 
 -- Says that a start which is not plain did not lead to an end.
 function job.say_back(lease, why)
-	if lease.begun and KEEPS_CREDIT[why] then
+	if lease.begun and job.returning[why] then
 		why = 'failed' -- no credit lies in the lane again
 	end
 	if lease.role ~= 'p' and lease.role ~= 't' then
