@@ -246,6 +246,9 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_HOLD] = { ruler_clock_on_hold, false, true },
 	[RULER_CALL_INFO] = { ruler_clock_on_info, false, true },
 	[RULER_CALL_SIZE] = { ruler_clock_on_size, false, true },
+	[RULER_CALL_LEDGER_HEAD] = { ruler_rebuild_on_ledger, false, false },
+	[RULER_CALL_LEDGER_HOUR] = { ruler_rebuild_on_ledger, false, false },
+	[RULER_CALL_LEDGER] = { ruler_ledger_on_stored, true, false },
 	[RULER_CALL_BOOKS] = { ruler_clock_on_books, false, true },
 };
 

@@ -5,6 +5,7 @@
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
 #include "scheduler/ruler_grant.h"
+#include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
 #include "scheduler/ruler_session.h"
@@ -18,6 +19,7 @@
 #define INFO_MS          5000
 #define META_FIRST       4 /* what ask_hold asks for before the counters */
 #define TRIM_MS          1000
+#define STORE_MS         5000
 #define AUDIT_START      "1:0"
 #define AUDIT_REST_MS    20     /* between two pieces: others want Redis as well */
 #define BOOKS_MS         600000 /* DATAPATH 13: at most each 10 minutes */
@@ -41,6 +43,7 @@ ruler_clock_start(struct ruler *ruler, uint64_t now_ms)
 	ruler->timers[RULER_TIMER_HOLD].due_ms = now_ms + HOLD_MS;
 	ruler->timers[RULER_TIMER_WORKERS].due_ms = now_ms + WORKERS_MS;
 	ruler->timers[RULER_TIMER_TRIM].due_ms = now_ms + TRIM_MS;
+	ruler->timers[RULER_TIMER_LEDGER].due_ms = now_ms + STORE_MS;
 	ruler->timers[RULER_TIMER_BOOKS].due_ms = now_ms + BOOKS_MS;
 	ruler->books_difference = 0;
 	if (ruler->config->status_ms == 0)
@@ -233,6 +236,9 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		if (ruler_grant_has_cursor(ruler))
 			ruler_grant_trim(ruler, out);
 		return false;
+	case RULER_TIMER_LEDGER:
+		*again_ms = now_ms + STORE_MS;
+		return ruler_ledger_store(ruler, now_ms, out);
 	case RULER_TIMER_BOOKS:
 		*again_ms = now_ms + BOOKS_MS;
 		if (ruler->known.family_shelf.count > BOOKS_FAMILIES)

@@ -1,5 +1,6 @@
 #include "scheduler/ruler_core.h"
 
+#include "scheduler/ruler_events.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_tally.h"
@@ -109,7 +110,7 @@ ruler_core_tell(struct ruler *ruler, uint64_t now_ms, const struct event *event)
 static void
 mark_told(struct ruler *ruler)
 {
-	if (ruler->queue_out >= ruler->events_told_at)
+	if (ruler->queue_out >= ruler->events_told_at && ruler_events_are_ahead(ruler))
 		memcpy(ruler->events_told, ruler->events_read, RULER_CURSOR_SIZE);
 }
 

@@ -11,16 +11,61 @@
 #include "scheduler/ruler_undecided.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
+#define STORE_ENTRIES   5000 /* read by the ledger: it is time to store */
 #define CLOCK_NOISE_MS  2    /* between our measure of Redis's clock and its own */
 #define ANSWERS_RESERVE 1600 /* room for the outcomes of all calls under way */
 
-void
-ruler_events_start(struct ruler *ruler, struct span cursor)
+/* ---- cursors --------------------------------------------------------------------- */
+
+static bool
+is_before(struct protocol_job_id a, struct protocol_job_id b)
 {
-	ruler_copy(ruler->events_read, RULER_CURSOR_SIZE, cursor);
+	return a.ms != b.ms ? a.ms < b.ms : a.sequence < b.sequence;
+}
+
+static struct protocol_job_id
+read_cursor(struct span text)
+{
+	struct protocol_job_id id = { 0 };
+
+	(void)!protocol_parse_job_id(text, &id);
+	return id;
+}
+
+/* The largest id below. */
+static struct protocol_job_id
+just_before(struct protocol_job_id id)
+{
+	if (id.sequence > 0)
+		id.sequence--;
+	else if (id.ms > 0)
+		id = (struct protocol_job_id){ id.ms - 1, UINT64_MAX, 0 };
+	return id;
+}
+
+void
+ruler_events_start(struct ruler *ruler, struct span cursor, struct span ledger)
+{
+	struct span from = ledger.len > 0 ? ledger : cursor;
+
+	ruler->core_from = read_cursor(cursor);
+	ruler->ledger_from = read_cursor(from);
+	ruler_copy(ruler->events_read, RULER_CURSOR_SIZE,
+	           is_before(ruler->ledger_from, ruler->core_from) ? from : cursor);
 	ruler_copy(ruler->events_told, RULER_CURSOR_SIZE, cursor);
 	ruler_copy(ruler->events_stored, RULER_CURSOR_SIZE, cursor);
+	ruler_copy(ruler->ledger_told, RULER_CURSOR_SIZE, from);
+	ruler_copy(ruler->ledger_stored, RULER_CURSOR_SIZE, ledger);
+	ruler->ledger_entries = 0;
 	ruler->events_told_at = 0;
+	ruler->events_check = is_before((struct protocol_job_id){ 0 },
+	                                read_cursor(span_from(ruler->events_read)));
+}
+
+bool
+ruler_events_are_ahead(const struct ruler *ruler)
+{
+	return is_before(ruler->core_from, read_cursor(span_from(ruler->events_read)));
 }
 
 bool
@@ -32,13 +77,21 @@ ruler_events_are_told(const struct ruler *ruler)
 void
 ruler_events_ask(struct ruler *ruler, struct call_list *out)
 {
+	struct protocol_job_id from = { 0 };
+	char text[PROTOCOL_JOB_ID_SIZE];
+	size_t len;
+
 	call_begin(out, ruler_tag(ruler, RULER_CALL_EVENTS, 0));
 	call_text(out, "XREAD");
 	call_text(out, "COUNT");
 	call_integer(out, EVENTS_COUNT);
 	call_text(out, "STREAMS");
 	protocol_call_key(out, ruler->config->ns, "events");
-	call_text(out, ruler->events_read);
+	if (ruler->events_check)
+		from = just_before(read_cursor(span_from(ruler->events_read)));
+	len = protocol_print_job_id(from, text);
+	call_word(out, ruler->events_check ? (struct span){ text, len }
+	                                   : span_from(ruler->events_read));
 }
 
 /* ---- words of the protocol, words of the core ------------------------------------ */
@@ -376,17 +429,21 @@ count_lines(struct span text)
 
 /* The ledger hears all of them; the core may miss hints. */
 static void
-take_lines(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, struct span text)
+take_lines(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
+           struct span text)
 {
+	bool for_ledger = is_before(ruler->ledger_from, id);
+	bool for_core = is_before(ruler->core_from, id);
 	struct protocol_event event;
 	struct span line;
 
 	while (protocol_cut(&text, '\n', &line)) {
 		if (line.len == 0 || protocol_event_parse(line, &event) < 0)
 			continue;
-		ruler_ledger_take(ruler, at_ms, &event);
-		if (ruler_core_room(ruler) > ANSWERS_RESERVE)
-			take_line(ruler, now_ms, at_ms, &event);
+		if (for_ledger)
+			ruler_ledger_take(ruler, id.ms, &event);
+		if (for_core && ruler_core_room(ruler) > ANSWERS_RESERVE)
+			take_line(ruler, now_ms, id.ms, &event);
 	}
 }
 
@@ -413,9 +470,24 @@ take_entry(struct ruler *ruler, uint64_t now_ms, const struct reply *entry)
 	if (ruler->queue_count > 0 &&
 	    ruler_core_room(ruler) < count_lines(lines) + ANSWERS_RESERVE)
 		return false;
-	take_lines(ruler, now_ms, at.ms, lines);
+	take_lines(ruler, now_ms, at, lines);
 	ruler_copy(ruler->events_read, RULER_CURSOR_SIZE, id);
+	if (is_before(ruler->ledger_from, at)) {
+		ruler_copy(ruler->ledger_told, RULER_CURSOR_SIZE, id);
+		if (++ruler->ledger_entries >= STORE_ENTRIES)
+			ruler_clock_hurry(ruler, RULER_TIMER_LEDGER, now_ms);
+	}
 	return true;
+}
+
+/* 1 if the first entry is the one that was read last, 0 if that is gone. */
+static size_t
+see_witness(struct ruler *ruler, uint64_t now_ms, const struct reply *entries)
+{
+	if (reply_is(reply_at(reply_at(entries, 0), 0), ruler->events_read))
+		return 1;
+	ruler_ledger_gap(ruler, now_ms);
+	return 0;
 }
 
 void
@@ -424,11 +496,12 @@ ruler_events_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 {
 	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
 	size_t count = entries->kind == REPLY_ARRAY ? entries->count : 0;
-	size_t taken = 0;
+	size_t taken = ruler->events_check ? see_witness(ruler, now_ms, entries) : 0;
 
 	(void)index;
 	while (taken < count && take_entry(ruler, now_ms, &entries->items[taken]))
 		taken++;
 	ruler->events_told_at = ruler->queue_in;
-	ruler_clock_events_done(ruler, now_ms, taken < count || count >= EVENTS_COUNT);
+	ruler->events_check = taken < count || count >= EVENTS_COUNT;
+	ruler_clock_events_done(ruler, now_ms, ruler->events_check);
 }

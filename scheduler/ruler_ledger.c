@@ -1,11 +1,16 @@
 #include "scheduler/ruler_ledger.h"
 
+#include "scheduler/ledger/ledger_row.h"
+#include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_events.h"
+#include "scheduler/ruler_note.h"
 #include "scheduler/ruler_state.h"
 
 #include <stdlib.h>
 
-#define NODES_MAX 32768 /* of the book */
+#define NODES_MAX 32768             /* of the book */
+#define TTL_MS    (8 * 86400000ULL) /* of an hour in Redis: a week and a day */
+#define STORE_MS  5000
 
 /* ---- life ------------------------------------------------------------------------ */
 
@@ -238,4 +243,113 @@ ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_eve
 		           &call);
 	}
 	ledger_take(ruler->ledger, &call);
+}
+
+void
+ruler_ledger_gap(struct ruler *ruler, uint64_t now_ms)
+{
+	ledger_take_gap(ruler->ledger, now_ms);
+	ruler_note(
+		ruler, RULER_ERROR,
+		"lines of the event stream were trimmed before they were read: what the "
+		"ledger says of the time before now is too little. Was the scheduler "
+		"away for long, or the stream deleted?");
+}
+
+/* ---- to Redis -------------------------------------------------------------------- */
+
+/* How many rows have changed, and how many bytes they are. */
+static uint32_t
+measure(const struct ledger *ledger, struct ledger_row *row, size_t *ret_bytes)
+{
+	uint32_t cursor = 0, rows = 0;
+
+	*ret_bytes = 0;
+	while (ledger_row_next(ledger, &cursor, row)) {
+		*ret_bytes += row->value_len + strlen(row->field) + TEXT_NUMBER_SIZE;
+		rows++;
+	}
+	return rows;
+}
+
+bool
+ruler_ledger_store(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
+{
+	struct ledger_row row;
+	uint32_t cursor = 0, rows;
+	size_t bytes;
+
+	ledger_tick(ruler->ledger, now_ms);
+	rows = measure(ruler->ledger, &row, &bytes);
+	if (rows == 0 && strcmp(ruler->ledger_told, ruler->ledger_stored) == 0)
+		return false;
+	if (!ruler_fits(out, 3 * rows + 8, (uint32_t)bytes + 256))
+		return false;
+	ruler_copy(ruler->ledger_sent, RULER_CURSOR_SIZE, span_from(ruler->ledger_told));
+	ruler->ledger_entries = 0;
+	protocol_call_ledger(out, ruler_tag(ruler, RULER_CALL_LEDGER, 0),
+	                     ruler->config->ns, ruler_owner(ruler),
+	                     span_from(ruler->ledger_sent), TTL_MS, rows);
+	while (ledger_row_next(ruler->ledger, &cursor, &row))
+		protocol_call_ledger_row(out, row.hour, span_from(row.field),
+		                         (struct span){ row.value, row.value_len });
+	ledger_row_mark_clean(ruler->ledger);
+	return true;
+}
+
+void
+ruler_ledger_on_stored(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                       const struct reply *reply)
+{
+	(void)index;
+	(void)reply;
+	ruler_copy(ruler->ledger_stored, RULER_CURSOR_SIZE,
+	           span_from(ruler->ledger_sent));
+	ruler_clock_done(ruler, RULER_TIMER_LEDGER, now_ms + STORE_MS);
+}
+
+/* ---- and back -------------------------------------------------------------------- */
+
+void
+ruler_ledger_ask(struct ruler *ruler, uint64_t hour, struct call_list *out)
+{
+	char name[TEXT_NUMBER_SIZE + 8] = "ledger";
+
+	call_begin(out,
+	           ruler_tag(ruler,
+	                     hour > 0 ? RULER_CALL_LEDGER_HOUR : RULER_CALL_LEDGER_HEAD,
+	                     (uint32_t)hour));
+	call_text(out, "HGETALL");
+	if (hour > 0) {
+		name[6] = ':';
+		(void)text_print_unsigned(hour, name + 7);
+	}
+	protocol_call_key(out, ruler->config->ns, name);
+}
+
+bool
+ruler_ledger_ask_hour(struct ruler *ruler, uint32_t i, struct call_list *out)
+{
+	uint64_t hour = ledger_row_hour(ruler->ledger, i);
+
+	if (hour > 0)
+		ruler_ledger_ask(ruler, hour, out);
+	return hour > 0;
+}
+
+void
+ruler_ledger_load(struct ruler *ruler, uint32_t hour, const struct reply *reply)
+{
+	uint32_t bad = 0;
+
+	for (size_t i = 0; reply->kind == REPLY_ARRAY && i + 1 < reply->count; i += 2)
+		if (ledger_row_load(ruler->ledger, hour, reply_text(&reply->items[i]),
+		                    reply_text(&reply->items[i + 1])) < 0)
+			bad++;
+	if (bad > 0)
+		ruler_note(ruler, RULER_ERROR,
+		           "%u fields of the ledger cannot be read and are left out",
+		           bad);
+	if (hour == 0)
+		ledger_row_settle(ruler->ledger);
 }

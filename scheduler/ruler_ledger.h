@@ -1,9 +1,11 @@
-/* ruler_ledger.h - what the events say of money, for the ledger.
+/* ruler_ledger.h - what the events say of money, for the ledger; its rows in Redis.
  *
  *   line of an event ── whose family? ── route, prefix, prices ──► ledger_take
+ *   rows that changed + cursor of the events ── every 5 s ──► ns:ledger…
  *
  * The ledger hears each line once, at the moment it is read, whether or not the core has
- * room for it. */
+ * room for it.  Rows and cursor are stored in one call: whoever rules next goes on at
+ * that cursor, so nothing is booked twice and nothing is left out. */
 #ifndef SCHEDULER_RULER_LEDGER_H
 #define SCHEDULER_RULER_LEDGER_H
 
@@ -24,5 +26,18 @@ void ruler_ledger_restart(struct ruler *ruler, uint64_t now_ms);
 /* `at_ms`: time of the event entry. */
 void ruler_ledger_take(struct ruler *ruler, uint64_t at_ms,
                        const struct protocol_event *line);
+
+/* Lines of the event stream were lost before they were read. */
+void ruler_ledger_gap(struct ruler *ruler, uint64_t now_ms);
+
+/* Stores what has changed; false if there is nothing, or no room in `out` yet. */
+bool ruler_ledger_store(struct ruler *ruler, uint64_t now_ms, struct call_list *out);
+void ruler_ledger_on_stored(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                            const struct reply *reply);
+
+/* Reading it back: its head (hour 0), then its hours, until there is no i-th one. */
+void ruler_ledger_ask(struct ruler *ruler, uint64_t hour, struct call_list *out);
+bool ruler_ledger_ask_hour(struct ruler *ruler, uint32_t i, struct call_list *out);
+void ruler_ledger_load(struct ruler *ruler, uint32_t hour, const struct reply *reply);
 
 #endif

@@ -15,6 +15,8 @@
 
 enum {
 	STAGE_META,
+	STAGE_LEDGER,
+	STAGE_HOURS,
 	STAGE_AUDIT,
 	STAGE_FAMILIES,
 	STAGE_LANES,
@@ -58,6 +60,7 @@ ask_meta(struct ruler *ruler, struct call_list *out)
 	call_text(out, "events");
 	call_text(out, "hold");
 	call_text(out, "admit_try");
+	call_text(out, "ledger");
 }
 
 static void
@@ -117,6 +120,13 @@ ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	case STAGE_META:
 		ask_meta(ruler, out);
 		return;
+	case STAGE_LEDGER:
+		ruler_ledger_ask(ruler, 0, out);
+		return;
+	case STAGE_HOURS:
+		if (!ruler_ledger_ask_hour(ruler, ruler->rebuild.hour, out))
+			enter(ruler, STAGE_AUDIT);
+		return;
 	case STAGE_AUDIT:
 		ruler_clock_audit(ruler, out);
 		return;
@@ -168,13 +178,29 @@ ruler_rebuild_on_meta(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	(void)index;
 	ruler->admit.reader.identity = chain_seed(reply_text(reply_at(reply, 0)));
 	ruler_admit_set_cursor(ruler, reply_text(reply_at(reply, 1)));
-	ruler_events_start(ruler, events.len > 0 ? events : SPAN("0-0"));
+	ruler_events_start(ruler, events.len > 0 ? events : SPAN("0-0"),
+	                   reply_text(reply_at(reply, 5)));
 	ruler->health.hold = !reply_is(reply_at(reply, 3), "off");
 	hold.hold.on = ruler->health.hold;
 	ruler_core_tell(ruler, now_ms, &hold);
 	if (ruler->starting)
 		ruler_admit_set_tries(ruler, reply_text(reply_at(reply, 4)));
-	enter(ruler, STAGE_AUDIT);
+	enter(ruler, STAGE_LEDGER);
+}
+
+void
+ruler_rebuild_on_ledger(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                        const struct reply *reply)
+{
+	(void)now_ms;
+	ruler_ledger_load(ruler, index, reply);
+	if (ruler->rebuild.stage == STAGE_LEDGER) {
+		ruler->rebuild.hour = 0;
+		enter(ruler, STAGE_HOURS);
+		return;
+	}
+	ruler->rebuild.hour++;
+	ruler->rebuild.sent = false;
 }
 
 /* ---- families -------------------------------------------------------------------- */

@@ -16,6 +16,8 @@ bool ruler_rebuild_is_due(const struct ruler *ruler);
 void ruler_rebuild_sessions_done(struct ruler *ruler);
 void ruler_rebuild_audited(struct ruler *ruler, bool is_over);
 
+void ruler_rebuild_on_ledger(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                             const struct reply *reply);
 void ruler_rebuild_on_meta(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                            const struct reply *reply);
 void ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,

@@ -68,6 +68,9 @@ enum ruler_call {
 	RULER_CALL_INFO,
 	RULER_CALL_SIZE,
 	RULER_CALL_BOOKS,
+	RULER_CALL_LEDGER_HEAD, /* its head */
+	RULER_CALL_LEDGER_HOUR, /* and its hours, one by one */
+	RULER_CALL_LEDGER,
 	RULER_CALL_COUNT,
 };
 
@@ -82,8 +85,9 @@ enum ruler_timer {
 	RULER_TIMER_WORKERS,
 	RULER_TIMER_INFO,
 	RULER_TIMER_STATUS,
-	RULER_TIMER_TRIM,  /* a grant of nothing, to store the event cursor */
-	RULER_TIMER_BOOKS, /* does each job stand in exactly one place? */
+	RULER_TIMER_TRIM,   /* a grant of nothing, to store the event cursor */
+	RULER_TIMER_LEDGER, /* the ledger's rows, and up to where it has read */
+	RULER_TIMER_BOOKS,  /* does each job stand in exactly one place? */
 	RULER_TIMER_COUNT,
 };
 
@@ -230,6 +234,7 @@ struct ruler_rebuild {
 	bool sent;
 	char cursor[24]; /* of HSCAN */
 	uint32_t budget; /* next to read */
+	uint32_t hour;   /* of the ledger, likewise */
 	uint64_t families, lanes;
 };
 
@@ -291,8 +296,14 @@ struct ruler {
 	char events_read[RULER_CURSOR_SIZE];   /* last entry that was queued */
 	char events_told[RULER_CURSOR_SIZE];   /* last one the core was told all of */
 	char events_stored[RULER_CURSOR_SIZE]; /* last one that Redis knows of */
-	uint64_t events_told_at;               /* queue position it waits for */
-	uint64_t queue_in, queue_out;          /* events ever queued, ever told */
+	char ledger_told[RULER_CURSOR_SIZE];   /* the same for the ledger */
+	char ledger_stored[RULER_CURSOR_SIZE];
+	char ledger_sent[RULER_CURSOR_SIZE];
+	struct protocol_job_id core_from, ledger_from; /* both know all up to there */
+	uint32_t ledger_entries;                       /* since they were last stored */
+	bool events_check; /* the next read begins with the last entry, as a witness */
+	uint64_t events_told_at;      /* queue position it waits for */
+	uint64_t queue_in, queue_out; /* events ever queued, ever told */
 
 	struct buffer text; /* scratch: names */
 	struct buffer status;

@@ -319,6 +319,29 @@ protocol_call_grant(struct call_list *list, uint64_t tag, struct span ns,
 }
 
 void
+protocol_call_ledger(struct call_list *list, uint64_t tag, struct span ns,
+                     struct span owner, struct span cursor, uint64_t ttl_ms,
+                     uint32_t rows)
+{
+	open_owner(list, tag, ns, "ledger", owner);
+	call_word(list, cursor);
+	add_unsigned(list, ttl_ms);
+	add_unsigned(list, rows);
+}
+
+void
+protocol_call_ledger_row(struct call_list *list, uint64_t hour, struct span field,
+                         struct span value)
+{
+	if (hour > 0)
+		add_unsigned(list, hour);
+	else
+		call_text(list, "");
+	call_word(list, field);
+	call_word(list, value);
+}
+
+void
 protocol_call_grant_lane(struct call_list *list, const struct protocol_grant *grant)
 {
 	const int64_t values[] = {

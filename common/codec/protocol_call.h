@@ -140,6 +140,11 @@ void protocol_call_grant(struct call_list *list, uint64_t tag, struct span ns,
                          struct span owner, struct span events_cursor, uint32_t lanes);
 void protocol_call_grant_lane(struct call_list *list, const struct protocol_grant *grant);
 void protocol_call_grant_budgets(struct call_list *list, uint32_t count);
+void protocol_call_ledger(struct call_list *list, uint64_t tag, struct span ns,
+                          struct span owner, struct span cursor, uint64_t ttl_ms,
+                          uint32_t rows);
+void protocol_call_ledger_row(struct call_list *list, uint64_t hour, struct span field,
+                              struct span value);
 void protocol_call_grant_budget(struct call_list *list,
                                 const struct protocol_grant_budget *budget);
 void protocol_call_reap(struct call_list *list, uint64_t tag, struct span ns,

@@ -294,7 +294,6 @@ local function grant()
 	end
 	if argv[3] ~= '' and argv[3] ~= '-' then
 		call('HSET', key.meta, 'events', argv[3])
-		quiet('XTRIM', key.events, 'MINID', argv[3])
 	end
 	deliver()
 	return answer

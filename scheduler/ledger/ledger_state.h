@@ -117,6 +117,8 @@ struct ledger_place {
 
 struct ledger_hour {
 	uint64_t hour; /* since 1970; 0: empty */
+	bool fresh;    /* Redis does not know that it is there */
+	bool any_dirty;
 	bool dirty[LEDGER_ROWS];
 	struct ledger_sums rows[LEDGER_ROWS];
 };

@@ -35,8 +35,10 @@ ledger_sums_hour(struct ledger *ledger, uint32_t row, uint64_t hour)
 	if (slot->hour < hour) {
 		memset(slot, 0, sizeof(*slot));
 		slot->hour = hour;
+		slot->fresh = true;
 	}
 	slot->dirty[row] = true;
+	slot->any_dirty = true;
 	return &slot->rows[row];
 }
 

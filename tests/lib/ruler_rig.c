@@ -306,6 +306,7 @@ static const struct {
 	{ "XREAD jobs", "~" },
 	{ "XREAD events", "~" },
 	{ "admit", "[OK 1000]" },
+	{ "ledger", "[OK 1000]" },
 };
 
 static bool

@@ -563,11 +563,40 @@ call_release(struct run *run)
 static bool
 call_late(struct run *run)
 {
+	bool paid = prng_chance(&run->prng, 500);
+
 	open_call(run, "settle_late");
+	if (paid)
+		add(run, "usage");
 	add(run, "%" PRIu64 "-1", prng_below(&run->prng, run->jobs + 1));
 	add(run, "%s", "");
 	add(run, "60000");
 	add(run, "late");
+	if (paid) {
+		add(run, "%s.0 %s p %s77.%u", FAMILY[0], FAMILY[0],
+		    below(run, 2) ? "?" : "", below(run, 3));
+		add_usage(run);
+	}
+	return give(run, false);
+}
+
+static bool
+call_ledger(struct run *run)
+{
+	read_owner(run);
+	open_call(run, "ledger");
+	add(run, "%s", run->owner);
+	add(run, "%" PRIu64 "-0", run->now_ms - 500);
+	add(run, "60000");
+	add(run, "3");
+	add(run, "%s", "");
+	add(run, "total");
+	add(run, "%u", below(run, 9));
+	for (uint32_t i = 0; i < 2; i++) {
+		add(run, "%u", 500000 + below(run, 2));
+		add(run, "%s", i == 0 ? "triage" : "other");
+		add(run, "%u", below(run, 9));
+	}
 	return give(run, false);
 }
 
@@ -673,11 +702,12 @@ static bool
 step(struct run *run)
 {
 	static bool (*const CALLS[])(struct run *) = {
-		call_admit,  call_admit,  call_grant, call_grant,   call_grant,
-		call_hello,  call_claim,  call_claim, call_claim,   call_claim,
-		call_settle, call_settle, call_fail,  call_release, call_beat,
-		call_attach, call_late,   call_job,   call_tick,    call_tick,
-		call_look,   call_rule,   add_entry,  add_entry,    spoil_key,
+		call_admit,  call_admit,  call_grant,  call_grant,   call_grant,
+		call_hello,  call_claim,  call_claim,  call_claim,   call_claim,
+		call_settle, call_settle, call_fail,   call_release, call_beat,
+		call_attach, call_late,   call_job,    call_tick,    call_tick,
+		call_look,   call_rule,   call_ledger, add_entry,    add_entry,
+		spoil_key,
 	};
 
 	return tick(run) && CALLS[below(run, ARRAY_SIZE(CALLS))](run);
