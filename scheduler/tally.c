@@ -3,10 +3,23 @@
 /* ---- words ----------------------------------------------------------------------- */
 
 static const char *const starts[] = { "lead", "canary", "ticket", "hold_limit", "now" };
-static const char *const dead[] = { "malformed",       "unsupported", "prefix_missing",
-	                            "payload_missing", "poison",      "lost",
-	                            "deferred",        "unsent",      "refused",
-	                            "timeout",         "cut_off",     "other" };
+static const char *const dead[] = { "malformed",
+	                            "unsupported",
+	                            "prefix_missing",
+	                            "payload_missing",
+	                            "poison",
+	                            "lost",
+	                            "deferred",
+	                            "unsent",
+	                            "timeout",
+	                            "cut_off",
+	                            "refused",
+	                            "invalid_request_error",
+	                            "not_found_error",
+	                            "permission_error",
+	                            "request_too_large",
+	                            "api_error",
+	                            "other" };
 static const char *const ended[] = { "cancelled", "expired", "other" };
 static const char *const warmups[] = { "ok", "failed" };
 

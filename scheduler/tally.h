@@ -66,7 +66,7 @@ enum tally_event {     /* words of the event stream that are counted by kind */
 	TALLY_EVENT_COUNT,
 };
 
-#define TALLY_WORDS 12 /* of one event; the last one stands for all unknown ones */
+#define TALLY_WORDS 20 /* of one event; the last one stands for all unknown ones */
 
 struct tally {
 	struct tally_group groups[TALLY_GROUPS];

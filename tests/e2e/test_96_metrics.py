@@ -1,0 +1,288 @@
+"""/metrics, as a real Prometheus reads it: every metric is documented, and moves."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+from fleet import Fleet, anthropic_body, long_text, wait_until
+from prometheus import Prometheus, documented, free_port, parse, scrape
+
+# They say what this process is, or what cannot change while all runs on one machine.
+CONSTANT = {"warmq_build_info", "warmq_worker_build_info",
+            "warmq_worker_clock_offset_seconds"}
+
+# Known a minute after a burst has begun, and only if lines of the event stream are lost;
+# tests/unit/test_ledger.c has them.
+SLOW = {"warmq_saved_dollars_total", "warmq_ledger_balanced", "warmq_ledger_gaps_total"}
+
+
+class Rig(Fleet):
+    """A fleet whose programs serve pages, on ports known beforehand."""
+
+    def __init__(self, directory, **options):
+        super().__init__(directory, **options)
+        self.ports = {}
+
+    def write_config(self, dialect="anthropic"):
+        super().write_config(dialect)
+        self.config.write_text(self.config.read_text().replace("scheduler:", """\
+  nowhere:
+    url: http://127.0.0.1:9
+    dialect: anthropic
+    auth: none
+  whole:
+    url: "%s"
+    dialect: anthropic
+    auth: none
+    markers: auto
+    stream: never
+scheduler:""" % self.provider, 1))
+
+    def port(self, name):
+        return self.ports.setdefault(name, free_port())
+
+    def start_scheduler(self, name="scheduler"):
+        self.start(name, self.program("scheduler"), "--config", self.config, "--listen",
+                   f"127.0.0.1:{self.port(name)}")
+
+    def program(self, kind):
+        from fleet import BUILD
+        return BUILD / kind / f"warmq-{kind}"
+
+    def start_worker(self, name="worker", slots=50, *options):
+        own = self.directory / f"{name}.yaml"
+        own.write_text(self.config.read_text() + "worker:\n"
+                       f"  listen: 127.0.0.1:{self.port(name)}\n")
+        (self.directory / name).mkdir(exist_ok=True)
+        self.start(name, self.program("worker"), "--config", own, "--slots", slots,
+                   "--label", name, "--state-dir", self.directory / name, *options)
+
+    def signal(self, name, number):
+        self.processes[name].send_signal(number)
+
+    def send(self, *words, **fields):
+        return self.redis("XADD", "warmq:jobs", "*", "upstream", "main",
+                          *[word for pair in fields.items() for word in pair],
+                          *words).decode()
+
+
+def bodies(count, word, tokens=4000, **more):
+    return [anthropic_body(f"Question {n}", long_text(tokens, word), **more)
+            for n in range(count)]
+
+
+def test_every_name_type_and_label_is_documented_and_every_documented_one_is_told(tmp_path):
+    with Rig(tmp_path) as fleet:
+        fleet.start_all(slots=20)
+        fleet.burst(bodies(30, "policy "), route='a "quoted\\ route')
+        told = {**parse(scrape(fleet.port("scheduler"))),
+                **parse(scrape(fleet.port("worker-1")))}
+        assert {name: (kind, labels) for name, (kind, labels, _) in told.items()} == \
+            documented()
+        for name in ("scheduler", "worker-1"):
+            checked = subprocess.run(["promtool", "check", "metrics"], capture_output=True,
+                                     input=scrape(fleet.port(name)), text=True)
+            assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+def test_ten_thousand_families_and_routes_make_no_more_series_than_one(tmp_path):
+    with Rig(tmp_path) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        port = fleet.port("scheduler")
+
+        def admit(first, count):
+            for start in range(first, first + count, 1000):
+                fleet.send("json", json.dumps([
+                    {"body": json.loads(anthropic_body("?", f"You are number {n}.")),
+                     "route": f"route-{n}"}
+                    for n in range(start, min(start + 1000, first + count))]))
+            wait_until(lambda: f"warmq_admitted_total {first + count}\n" in scrape(port), 60,
+                       "admission")
+            return sum(series for _, _, series in parse(scrape(port)).values())
+
+        one = admit(0, 1)
+        assert admit(1, 10000) == one
+        assert 'warmq_families 10001\n' in scrape(port)
+        assert 'warmq_blocked_families{pool="default",on="no_worker"} 10001\n' in scrape(port)
+        took = []
+        for _ in range(20):
+            started = time.perf_counter()
+            scrape(port)
+            took.append(time.perf_counter() - started)
+        assert min(took) < 0.05, "a tenth of what is promised, a tenth of the families"
+
+
+# ---- every metric moves ----------------------------------------------------------------
+
+
+def story_of_jobs(fleet, seen):
+    """Good ones, and each way to fail."""
+    fleet.send("json", json.dumps([{"body": {}, "not_before": "+1h"}] * 20000))
+    seen.await_seen("warmq_inbox_lag_seconds > 0")
+    fleet.redis("CONFIG", "SET", "maxmemory", "200mb")
+    fleet.enqueue(bodies(60, "first "), route="first")
+    fleet.enqueue(bodies(60, "second "), route="second")
+    seen.await_now('warmq_blocked_jobs{on="no_worker"} >= 120')
+    fleet.start_worker("worker-a", 25, "--lease", "2s")
+    fleet.collect(120, 60)
+    fleet.http("/knobs", {"job_ms": 1000, "rpm": 4000})
+    for body in bodies(3, "whole "):  # it takes a warm-up to see when they can be read
+        fleet.redis("XADD", "warmq:jobs", "*", "upstream", "whole", "body", body,
+                    "reply", "whole")
+    fleet.collect(3, 60, "whole")
+    fleet.http("/knobs", {"job_ms": 300})
+    fleet.http("/knobs", {"fault_next": "server_error", "fault_next_count": 1})
+    fleet.burst(bodies(1, "first "))
+    fleet.http("/knobs", {"fault_next": "rate_limit", "fault_next_count": 1})
+    fleet.burst(bodies(1, "first "))
+    fleet.send(body=anthropic_body("?", max_tokens="many"))
+    fleet.send(body="no JSON")
+    unsent = fleet.redis("XADD", "warmq:jobs", "*", "upstream", "nowhere", "body",
+                         anthropic_body("?")).decode()
+    seen.await_seen("warmq_unsent_total > 0")
+    fleet.warmq("job", "cancel", unsent)
+    fleet.http("/knobs", {"usage_unknown_permille": 1000})
+    fleet.burst(bodies(1, "first "))
+    fleet.http("/knobs", {"usage_unknown_permille": 0})
+    fleet.burst([json.dumps({"model": "unheard-of", "max_tokens": 8, "messages": [
+        {"role": "user", "content": "?"}]})])
+    fleet.redis("SET", "warmq:reply:odd", "no list")
+    fleet.send(body=anthropic_body("?"), reply="odd")
+    seen.await_seen("warmq_delivery_errors_total > 0")
+
+
+def story_of_caches(fleet, seen):
+    """A late entry, an evicted one, a stampede, a turn that nobody takes."""
+    fleet.http("/knobs", {"visibility_lag_ms": 1500})
+    fleet.burst(bodies(20, "late "))
+    fleet.http("/knobs", {"visibility_lag_ms": 0, "evict_permille": 1000})
+    fleet.burst(bodies(20, "second "))
+    fleet.http("/knobs", {"evict_permille": 0})
+    fleet.warmq("hold", "off")
+    seen.await_seen("warmq_holding == 0")
+    fleet.burst(bodies(20, "stampede "))
+    fleet.warmq("hold", "on")
+    seen.await_seen("warmq_avoidable_dollars_total > 0")
+
+
+def await_lease(fleet):
+    """The one lease that Redis holds: key, slot, text."""
+    def find():
+        for key in fleet.redis("KEYS", "warmq:lease:*"):
+            rows = fleet.redis("HGETALL", key)
+            for slot, text in zip(rows[::2], rows[1::2]):
+                if slot != b"s":
+                    return key, slot, text
+        return None
+
+    return wait_until(find, 10, "lease")
+
+
+def hang_up(fleet):
+    fleet.redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+def story_of_rollbacks(fleet, seen):
+    """Redis has lost its last second: a lease is there again, or is not there any more."""
+    fleet.http("/knobs", {"job_ms": 1500})
+    fleet.enqueue(bodies(1, "first "), reply="again")
+    key, slot, text = await_lease(fleet)
+    fleet.collect(1, 20, "again")
+    other = str((int(slot) + 1) % 25)
+    fleet.redis("HSET", key, slot, text, other, b"77777" + text[text.index(b"|"):])
+    hang_up(fleet)
+    seen.await_seen("warmq_worker_resent_total > 0")
+    fleet.enqueue(bodies(1, "first "), reply="orphan")
+    key, slot, _ = await_lease(fleet)
+    fleet.redis("HDEL", key, slot)
+    hang_up(fleet)
+    fleet.collect(1, 20, "orphan")
+    seen.await_seen("warmq_late_accepted_total > 0")
+
+
+def story_of_workers(fleet, seen):
+    """One is frozen for longer than its lease, then both die, then nobody is there."""
+    fleet.enqueue(bodies(1, "first "), reply="late")
+    wait_until(lambda: fleet.stats()["concurrency"] == 1, 10, "request")
+    fleet.signal("worker-a", signal.SIGSTOP)
+    fleet.start_worker("worker-b", 5, "--lease", "2s")
+    fleet.collect(1, 30, "late")
+    fleet.signal("worker-a", signal.SIGCONT)
+    seen.await_seen("warmq_late_refused_total > 0")
+    fleet.enqueue(bodies(4, "first "), reply="killed")
+    wait_until(lambda: fleet.stats()["concurrency"] == 4, 10, "requests")
+    fleet.kill("worker-a")
+    fleet.kill("worker-b")
+    seen.await_seen("warmq_recoveries_total > 0")
+    seen.await_now('warmq_slots{pool="default"} == 0')
+    fleet.start_worker("worker-b", 5, "--lease", "2s")
+    fleet.collect(4, 30, "killed")
+
+
+def story_of_a_frozen_fleet(fleet, seen):
+    """Somebody may write a prefix, and the only worker does not move."""
+    fleet.start_worker("worker-a", 5)
+    seen.await_now("warmq_workers == 2")
+    fleet.end("worker-b")
+    seen.await_now("warmq_workers == 1")
+    fleet.signal("worker-a", signal.SIGSTOP)
+    fleet.enqueue(bodies(5, "nobody "), reply="frozen", hold_max="3s")
+    seen.await_seen("warmq_revoked_total > 0")
+    fleet.signal("worker-a", signal.SIGCONT)
+    fleet.collect(5, 30, "frozen")
+
+
+def story_of_redis(fleet, seen):
+    """Away while a request runs: beats, results and claims have to wait."""
+    fleet.redis("CLIENT", "PAUSE", 1500)
+    seen.await_seen("warmq_redis_round_trip_seconds > 0.1")
+    fleet.enqueue(bodies(3, "first "), reply="spooled")
+    wait_until(lambda: fleet.stats()["concurrency"] == 3, 10, "requests")
+    fleet.redis("CLIENT", "PAUSE", 7000)
+    seen.await_seen("warmq_worker_spool_results > 0 and warmq_worker_fenced == 1")
+    fleet.collect(3, 40, "spooled")
+
+
+def story_of_bugs(fleet, seen):
+    """What must never happen is done by hand."""
+    fleet.redis("HSET", "warmq:budget:main:sonnet-4", "in_flight", 7)
+    for counter in ("lane_drift", "function_errors", "replies_trimmed", "dead_trimmed"):
+        fleet.redis("HINCRBY", "warmq:meta", counter, 1)
+    seen.await_seen("warmq_corrections_total > 0 and warmq_dead_trimmed_total > 0")
+
+
+def story_of_rulers(fleet, seen):
+    fleet.redis("HDEL", "warmq:meta", "cursor")
+    fleet.kill("scheduler")
+    seen.await_seen("warmq_admitting == 0")
+
+
+def moved(seen, name, kind):
+    if kind == "gauge":
+        low, high = (seen.number(f"{word}({word}_over_time({name}[1h]))")
+                     for word in ("min", "max"))
+        return low is not None and low != high
+    name = name + "_count" if kind == "histogram" else name
+    return (seen.number(f"max(max_over_time({name}[1h]))") or 0) > 0
+
+
+def test_a_real_prometheus_sees_every_documented_metric_move(tmp_path):
+    knobs = {"latency_ms": 50, "prefill_tokens_per_second": 10000, "job_ms": 300}
+    with Rig(tmp_path, knobs=knobs) as fleet:
+        targets = [fleet.port(name) for name in ("scheduler", "stand-by", "worker-a",
+                                                 "worker-b")]
+        with Prometheus(tmp_path, targets) as seen:
+            fleet.start_scheduler()
+            fleet.await_ruler()
+            fleet.start_scheduler("stand-by")
+            for story in (story_of_jobs, story_of_caches, story_of_rollbacks,
+                          story_of_workers, story_of_redis, story_of_a_frozen_fleet,
+                          story_of_bugs, story_of_rulers):
+                story(fleet, seen)
+            still = [name for name, (kind, _) in documented().items()
+                     if name not in CONSTANT | SLOW and not moved(seen, name, kind)]
+            assert not still, " ".join(still)
