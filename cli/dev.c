@@ -12,7 +12,7 @@
 struct args {
 	struct cli cli;
 	const char *upstream, *dialect, *key_env;
-	uint64_t slots, port, job_ms, lag_ms;
+	uint64_t slots, port, page, job_ms, lag_ms;
 	bool keep;
 };
 
@@ -27,6 +27,8 @@ static const struct option_spec specs[] = {
 	  "how many jobs may run at once", .min = 1, .max = 4000 },
 	{ "port", OPTION_UNSIGNED, offsetof(struct args, port), "0", "N",
 	  "loopback port of the private Redis; 0: any free one", .max = 65535 },
+	{ "page", OPTION_UNSIGNED, offsetof(struct args, page), "0", "N",
+	  "loopback port of the page; 0: any free one", .max = 65535 },
 	{ "job", OPTION_DURATION, offsetof(struct args, job_ms), "500ms", "TIME",
 	  "how long a job of the simulated provider generates" },
 	{ "lag", OPTION_DURATION, offsetof(struct args, lag_ms), "0ms", "TIME",
@@ -36,7 +38,7 @@ static const struct option_spec specs[] = {
 	CLI_OPTIONS(struct args),
 };
 
-/* A port that was free a moment ago; Redis says so if somebody was faster. */
+/* A port that was free a moment ago; its program says so if somebody was faster. */
 static uint16_t
 find_free_port(void)
 {
@@ -57,16 +59,17 @@ find_free_port(void)
 static void
 print_welcome(const struct fleet *fleet, const struct args *args)
 {
-	printf("WarmQ is up. Redis: %s\n\n"
+	printf("WarmQ is up. Redis: %s\n"
+	       "Look at it: %s  (token for actions: %s)\n\n"
 	       "  export WARMQ_REDIS=%s\n"
 	       "  warmq enqueue --upstream main --wait --body \\\n"
 	       "    '{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":64,"
 	       "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n\n"
 	       "Requests go to %s (%s%s). Configuration and logs: %s\n"
 	       "Ctrl-C stops everything%s.\n",
-	       fleet->redis_url, fleet->redis_url, fleet->upstream_url, args->dialect,
-	       args->upstream ? "" : ", simulated", fleet->directory,
-	       args->keep ? "" : " and removes it");
+	       fleet->redis_url, fleet->page_url, fleet->page_token, fleet->redis_url,
+	       fleet->upstream_url, args->dialect, args->upstream ? "" : ", simulated",
+	       fleet->directory, args->keep ? "" : " and removes it");
 	fflush(stdout);
 }
 
@@ -78,7 +81,8 @@ print_ready(const struct fleet *fleet, const struct cli *cli, const struct args 
 		return;
 	}
 	cli_print_json(json_pack(
-		"{s:s,s:s,s:s,s:i,s:i}", "redis", fleet->redis_url, "upstream",
+		"{s:s,s:s,s:s,s:s,s:s,s:i,s:i}", "redis", fleet->redis_url, "page",
+		fleet->page_url, "token", fleet->page_token, "upstream",
 		fleet->upstream_url, "directory", fleet->directory, "scheduler_pid",
 		(int)fleet->scheduler.pid, "worker_pid", (int)fleet->workers[0].pid));
 	fflush(stdout);
@@ -96,6 +100,7 @@ run(struct cli *cli)
 		.workers = 1,
 		.slots = args->slots,
 		.redis_port = args->port ? (uint16_t)args->port : find_free_port(),
+		.page_port = args->page ? (uint16_t)args->page : find_free_port(),
 		.upstream_url = args->upstream,
 		.key_env = args->key_env,
 		.seed = 1,
@@ -127,7 +132,9 @@ run(struct cli *cli)
 
 static const char details[] =
 	"Starts a private Redis on a loopback port, a simulated provider (or your own\n"
-	"with --upstream), a scheduler and a worker; prints the URL of the Redis.\n"
+	"with --upstream), a scheduler and a worker; prints the URLs of the Redis and "
+        "of\n"
+	"the page that shows what waits, what is warm and what it costs.\n"
 	"Nothing is stored: Ctrl-C removes it all.";
 
 const struct verb verb_dev = {

@@ -4,8 +4,10 @@
 #include "common/buffer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define READY_MS  15000 /* for each program */
@@ -165,9 +167,52 @@ start_provider(struct fleet *fleet, const struct fleet_config *config)
 	return set_knobs(fleet, config->knobs);
 }
 
+/* Invents the token of the page and writes it where only we may read it. */
 static int
-write_config(const struct fleet *fleet, const struct fleet_config *config)
+write_token(struct fleet *fleet)
 {
+	unsigned char bits[(FLEET_TOKEN_SIZE - 1) / 2];
+	char path[PATH_SIZE];
+	FILE *file;
+	int fd;
+
+	if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+		return cli_fail(CLI_UNREACHABLE, "The system gives no random bytes: %s.",
+		                strerror(errno));
+	for (size_t i = 0; i < sizeof bits; i++)
+		snprintf(fleet->page_token + 2 * i, 3, "%02x", bits[i]);
+	join(fleet, "token", path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!file)
+		return cli_fail(CLI_UNREACHABLE, "Cannot write %s: %s.", path,
+		                strerror(errno));
+	fprintf(file, "%s\n", fleet->page_token);
+	fclose(file);
+	return CLI_OK;
+}
+
+/* The scheduler's part of the configuration: with a page, or silent. */
+static int
+write_page(struct fleet *fleet, const struct fleet_config *config, FILE *file)
+{
+	if (!config->page_port) {
+		fputs("scheduler:\n  listen: \"off\"\n", file);
+		return CLI_OK;
+	}
+	snprintf(fleet->page_url, sizeof fleet->page_url, "http://127.0.0.1:%u/",
+	         config->page_port);
+	fprintf(file,
+	        "scheduler:\n  listen: \"127.0.0.1:%u\"\n  token_file: \"%s/token\"\n",
+	        config->page_port, fleet->directory);
+	return write_token(fleet);
+}
+
+static int
+write_config(struct fleet *fleet, const struct fleet_config *config)
+{
+	int code;
+
 	bool simulated = !config->upstream_url;
 	char path[PATH_SIZE];
 	FILE *file;
@@ -190,9 +235,9 @@ write_config(const struct fleet *fleet, const struct fleet_config *config)
 	if (config->pace_start)
 		fprintf(file, "    pace_start: %llu\n",
 		        (unsigned long long)config->pace_start);
-	fputs("scheduler:\n  listen: \"off\"\n", file);
+	code = write_page(fleet, config, file);
 	fclose(file);
-	return CLI_OK;
+	return code;
 }
 
 /* True once a ruler is known to Redis: it loads the functions before it rules. */

@@ -1,10 +1,12 @@
 /* fleet.h - everything on one machine, private and for a while: Redis, a provider, the
  * scheduler, workers.
  *
- *   directory/   redis.sock  warmq.yaml  provider.port  *.log       removed at the end
+ *   directory/   redis.sock  warmq.yaml  token  provider.port  *.log   removed at the end
  *
  * Redis listens on a Unix socket (and on a loopback port only if one is asked for),
- * stores nothing on disk and dies with us.  Used by `warmq demo` and `warmq dev`. */
+ * stores nothing on disk and dies with us.  The same port rule holds for the page of the
+ * scheduler; `token` is what actions on that page need.  Used by `warmq demo` and `warmq
+ * dev`. */
 #ifndef CLI_FLEET_H
 #define CLI_FLEET_H
 
@@ -12,6 +14,7 @@
 #include "cli/store.h"
 
 #define FLEET_WORKERS_MAX 8
+#define FLEET_TOKEN_SIZE  33 /* 128 random bits in hex */
 
 struct fleet_config {
 	const char *name;         /* of the directory: "warmq-demo" */
@@ -19,6 +22,7 @@ struct fleet_config {
 	uint64_t workers;         /* processes */
 	uint64_t slots;           /* of all of them together */
 	uint16_t redis_port;      /* 0: Unix socket only */
+	uint16_t page_port;       /* 0: no page */
 	const char *upstream_url; /* NULL: the simulated provider */
 	const char *key_env;      /* variable with the key for upstream_url, or NULL */
 	uint64_t seed;
@@ -31,6 +35,8 @@ struct fleet {
 	char directory[128];
 	char redis_url[192];    /* what --redis takes */
 	char upstream_url[192]; /* where requests go */
+	char page_url[64];      /* of the scheduler's page; "" if there is none */
+	char page_token[FLEET_TOKEN_SIZE];
 	bool keep;
 	struct process redis, provider, scheduler;
 	struct process workers[FLEET_WORKERS_MAX];
