@@ -133,7 +133,7 @@ run(struct cli *cli)
 static const char details[] =
 	"Starts a private Redis on a loopback port, a simulated provider (or your own\n"
 	"with --upstream), a scheduler and a worker; prints the URLs of the Redis and "
-        "of\n"
+	"of\n"
 	"the page that shows what waits, what is warm and what it costs.\n"
 	"Nothing is stored: Ctrl-C removes it all.";
 
