@@ -84,6 +84,15 @@ protocol_print_lane_id(struct protocol_lane_id id, char *ret_text)
 	return ID_HEX_LEN + 1 + put_unsigned(ret_text + ID_HEX_LEN + 1, id.domain);
 }
 
+/* A number of an id: it has one spelling, as Redis prints it. */
+static int
+parse_part(struct span text, uint64_t max, uint64_t *ret_value)
+{
+	if (text.len > 1 && text.data[0] == '0')
+		return ERR_MALFORMED;
+	return text_parse_unsigned(text, max, ret_value);
+}
+
 int
 protocol_parse_job_id(struct span text, struct protocol_job_id *ret_id)
 {
@@ -93,11 +102,11 @@ protocol_parse_job_id(struct span text, struct protocol_job_id *ret_id)
 
 	if (!protocol_cut(&text, '-', &ms) || !protocol_cut(&text, '.', &sequence))
 		return ERR_MALFORMED;
-	if (text_parse_unsigned(ms, UINT64_MAX, &id.ms) < 0 ||
-	    text_parse_unsigned(sequence, UINT64_MAX, &id.sequence) < 0)
+	if (parse_part(ms, UINT64_MAX, &id.ms) < 0 ||
+	    parse_part(sequence, UINT64_MAX, &id.sequence) < 0)
 		return ERR_MALFORMED;
 	if (protocol_cut(&text, '\0', &part)) {
-		if (text_parse_unsigned(part, UINT32_MAX, &number) < 0 || number == 0)
+		if (parse_part(part, UINT32_MAX, &number) < 0 || number == 0)
 			return ERR_MALFORMED;
 		id.part = (uint32_t)number;
 	}

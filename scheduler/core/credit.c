@@ -447,7 +447,8 @@ restore_stage(struct core *core, const struct family *family)
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		struct lane *lane = &core->lanes[family->lanes[i]];
 
-		if (!(family->credit.lanes & 1u << i) || family->credit.out < 2)
+		if (!(family->credit.lanes & 1u << i) || family->credit.out < 2 ||
+		    lane->gate != LANE_CHECKING)
 			continue;
 		lane->careful = true;
 		lane->stage = MAX(lane->stage, family->credit.out > 2 ? 4 : 2);

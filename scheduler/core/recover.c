@@ -20,8 +20,8 @@ recover_family(struct core *core, const struct event_admitted *admitted)
 	index = family_find(core, admitted->chain.nodes[last].id);
 	if (index == FAMILY_NONE)
 		return;
-	core->families[index].marks = admitted->marks;
-	core->families[index].marks_before = admitted->marks;
+	core->families[index].marks = admitted->marks & ((2u << last) - 1);
+	core->families[index].marks_before = core->families[index].marks;
 }
 
 static bool
