@@ -1,5 +1,6 @@
 #include "tests/sim/small_world.h"
 
+#include "common/codec/protocol.h"
 #include "tests/sim/small_call.h"
 
 #include <stdio.h>
@@ -134,48 +135,56 @@ on_gone(struct small_worker *worker, enum small_verb verb)
 	worker->held = 0;
 }
 
-/* claim: OK now sleep refused run…   settle: OK now sleep refused problems run… */
-static void
-on_claimed(struct small_worker *worker, const struct reply *reply, size_t runs)
+/* The word at this place, from 0; empty if there is none. */
+static struct span
+word_at(struct span text, size_t line, size_t place)
 {
-	const struct reply *refused = reply_at(reply, 3);
-	const struct reply *run = reply_at(reply, runs);
+	struct span word = { NULL, 0 };
 
-	if (refused->count > 0)
-		adopt(worker, reply_text(reply_at(refused, 1)));
-	else if (run->kind == REPLY_ARRAY && run->count > 9)
-		worker->held = small_call_job(reply_text(reply_at(run, 9)));
+	for (size_t i = 0; i <= line; i++)
+		if (!protocol_cut(&text, '\n', &word))
+			return SPAN("");
+	text = word;
+	for (size_t i = 0; i <= place; i++)
+		if (!protocol_cut(&text, ' ', &word))
+			return SPAN("");
+	return word;
+}
+
+/* Lines: OK now sleep; refused slots; problems of a settle; a run. */
+static void
+on_claimed(struct small_worker *worker, struct span text)
+{
+	worker->held = 0;
+	if (word_at(text, 1, 1).len > 0)
+		adopt(worker, word_at(text, 1, 1));
+	else if (word_at(text, 3, 9).len > 0)
+		worker->held = small_call_job(word_at(text, 3, 9));
+	else if (span_equals(word_at(text, 2, 1), SPAN("TOKEN")))
+		adopt(worker, word_at(text, 2, 2));
 }
 
 static void
 on_answer(struct small_scope *scope, struct small_worker *worker, struct small_act act,
           const struct reply *reply)
 {
-	uint8_t q = worker->q;
+	const struct reply *first = reply_at(reply, 0);
 
-	if (reply_is(reply_at(reply, 0), "GONE")) {
+	if (reply->kind == REPLY_TEXT) {
+		worker->held_q = worker->q;
+		on_claimed(worker, reply->text);
+	} else if (reply_is(first, "GONE")) {
 		on_gone(worker, act.verb);
-		return;
-	}
-	if (act.verb != SMALL_CLAIM && act.verb != SMALL_SETTLE_CLAIM)
-		q = worker->held_q;
-	if (reply_is(reply_at(reply, 0), "TOKEN")) {
+	} else if (reply_is(first, "TOKEN")) {
 		adopt(worker, reply_text(reply_at(reply, 1)));
-		return;
-	}
-	if (!reply_is(reply_at(reply, 0), "OK")) {
+	} else if (!reply_is(first, "OK")) {
 		small_scope_blame(scope,
 		                  "a call over the newest connection is not heard");
-		return;
-	}
-	worker->held = 0;
-	worker->held_q = q;
-	if (act.verb == SMALL_CLAIM)
-		on_claimed(worker, reply, 4);
-	else if (act.verb == SMALL_SETTLE || act.verb == SMALL_SETTLE_CLAIM)
-		on_claimed(worker, reply, 5);
-	else if (act.verb == SMALL_RELEASE && reply_is(reply_at(reply, 3), "TOKEN"))
+	} else if (act.verb == SMALL_RELEASE && reply_is(reply_at(reply, 3), "TOKEN")) {
 		adopt(worker, reply_text(reply_at(reply, 4)));
+	} else {
+		worker->held = 0;
+	}
 }
 
 /* ---- acting ---------------------------------------------------------------------- */
