@@ -56,12 +56,13 @@ put_counters(const struct number *numbers, size_t count, struct buffer *out)
 		                  numbers[i].value);
 }
 
+/* Counted in Redis by whoever did it, so they outlive this process.  Only the ruler tells
+ * them: from a stand-by that takes over they would jump from 0 to all that ever was. */
 static void
-put_jobs(const struct ruler *ruler, const struct ruler_health *health, struct buffer *out)
+put_kept(const struct ruler *ruler, struct buffer *out)
 {
 	const struct ruler_sizes *sizes = &ruler->sizes;
 	const struct number numbers[] = {
-		{ "warmq_admitted_total", "Jobs admitted.", health->admitted },
 		{ "warmq_retries_total", "Failed runs whose job is tried again.",
 		  sizes->retried },
 		{ "warmq_deferrals_total",
@@ -82,18 +83,6 @@ put_jobs(const struct ruler *ruler, const struct ruler_health *health, struct bu
 		  sizes->replies_trimmed },
 		{ "warmq_dead_trimmed_total", "Dead jobs dropped for their number.",
 		  sizes->dead_trimmed },
-	};
-
-	put_counters(numbers, ARRAY_SIZE(numbers), out);
-}
-
-static void
-put_troubles(const struct ruler *ruler, const struct ruler_health *health,
-             struct buffer *out)
-{
-	const struct number numbers[] = {
-		{ "warmq_corrections_total",
-		  "Numbers that an audit had to correct: each is a bug.", health->drift },
 		{ "warmq_clamped_total", "Numbers cut to their column in a record.",
 		  ruler->lane_drift },
 		{ "warmq_function_errors_total", "Errors inside the functions of Redis.",
@@ -103,7 +92,8 @@ put_troubles(const struct ruler *ruler, const struct ruler_health *health,
 		  ruler->delivery_errors },
 	};
 
-	put_counters(numbers, ARRAY_SIZE(numbers), out);
+	if (sizes->known)
+		put_counters(numbers, ARRAY_SIZE(numbers), out);
 }
 
 /* What the core did since it last began with an empty memory. */
@@ -286,13 +276,18 @@ metrics_write(struct ruler *ruler, uint64_t now_ms, const char *version,
 	struct ruler_health health = ruler_view_health(ruler, now_ms);
 
 	put_process(ruler, &health, version, out);
-	put_jobs(ruler, &health, out);
+	prometheus_single(out, "warmq_admitted_total", "counter", "Jobs admitted.",
+	                  health.admitted);
 	put_tally(ruler, out);
 	put_core(ruler, out);
-	put_troubles(ruler, &health, out);
-	metrics_money_write(ruler_ledger(ruler), now_ms, out);
+	prometheus_single(out, "warmq_corrections_total", "counter",
+	                  "Numbers that an audit had to correct: each is a bug.",
+	                  health.drift);
 	metrics_pools_budgets(ruler, now_ms, out);
 	/* Who stands by knows nothing of what waits; a zero would be an answer. */
-	if (health.phase == RULER_RULING)
-		metrics_pools_now(ruler, now_ms, out);
+	if (health.phase != RULER_RULING)
+		return;
+	put_kept(ruler, out);
+	metrics_money_write(ruler_ledger(ruler), now_ms, out);
+	metrics_pools_now(ruler, now_ms, out);
 }

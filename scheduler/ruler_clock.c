@@ -383,6 +383,7 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	for (size_t i = 0; i < ARRAY_SIZE(meta_counters); i++)
 		set_size(ruler, meta_counters[i].offset,
 		         reply_integer(reply_at(reply, META_FIRST + i), 0));
+	ruler->sizes.known = true;
 	ruler->sizes.round_trip_ms = now_ms - MIN(ruler->sizes.asked_ms, now_ms);
 	if (ruler->lane_drift > drift)
 		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);

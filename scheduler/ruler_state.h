@@ -240,6 +240,7 @@ struct ruler_rebuild {
 
 /* Of Redis, as of the last look: counters in meta, and how long some lists are. */
 struct ruler_sizes {
+	bool known;
 	uint64_t retried, deferred, unsent, recovered, late_accepted, late_refused;
 	uint64_t replies_trimmed, dead_trimmed;
 	uint64_t later, dead, entries, slims;

@@ -13,6 +13,7 @@ import pytest
 
 from fleet import ROOT, wait_until
 
+RULES = ROOT / "deploy" / "prometheus"
 DOCUMENT = ROOT / "docs" / "METRICS.md"
 ROW = re.compile(r"^\| `(warmq_\w+)`[ ²¹]* \| (\w+) \|([^|]*)\|", re.M)
 
@@ -63,7 +64,8 @@ class Prometheus:
     def __enter__(self):
         config = self.directory / "prometheus.yml"
         config.write_text(f"""
-global: {{scrape_interval: 250ms, scrape_timeout: 250ms}}
+global: {{scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 1s}}
+rule_files: ["{RULES}/warmq.rules.yaml", "{RULES}/warmq.alerts.yaml"]
 scrape_configs:
   - job_name: warmq
     static_configs: [{{targets: {json.dumps([f"127.0.0.1:{p}" for p in self.targets])}}}]
@@ -96,6 +98,14 @@ scrape_configs:
                 f"http://127.0.0.1:{self.port}/api/v1/query?{words}", timeout=10) as answer:
             rows = json.load(answer)["data"]["result"]
         return [(row["metric"], float(row["value"][1])) for row in rows]
+
+    def rules(self):
+        """name -> what Prometheus says of it: ok, or what is wrong."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/rules",
+                                    timeout=10) as answer:
+            groups = json.load(answer)["data"]["groups"]
+        return {rule["name"]: rule.get("lastError") or rule["health"]
+                for group in groups for rule in group["rules"]}
 
     def number(self, expression):
         rows = self.query(expression)

@@ -1,0 +1,71 @@
+"""Rules, alerts and dashboard speak of metrics that exist, and say what they should."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from fleet import ROOT
+from prometheus import RULES, documented
+
+DASHBOARD = ROOT / "deploy" / "grafana" / "warmq.json"
+
+
+def promtool(*words):
+    if not shutil.which("promtool"):
+        pytest.skip("promtool is not installed; ./dev setup installs it")
+    done = subprocess.run(["promtool", *words], capture_output=True, text=True, cwd=RULES)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def text_of(*paths):
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def expressions():
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    found = [target["expr"] for panel in board["panels"]
+             for target in panel.get("targets", [])]
+    return found + [note["expr"] for note in board["annotations"]["list"]]
+
+
+def test_promtool_reads_the_rules_and_their_worlds_behave():
+    promtool("check", "rules", "warmq.rules.yaml", "warmq.alerts.yaml")
+    promtool("test", "rules", "warmq.test.yaml")
+
+
+def test_every_alert_fires_in_some_world():
+    alerts = set(re.findall(r"- alert: (\w+)", text_of(RULES / "warmq.alerts.yaml")))
+    told = set(re.findall(r'alertname[=:] ?"?(\w+)', text_of(RULES / "warmq.test.yaml")))
+    assert alerts == told
+
+
+def test_rules_and_dashboard_name_only_metrics_that_are_documented():
+    rules = text_of(RULES / "warmq.rules.yaml", RULES / "warmq.alerts.yaml")
+    known = set(documented())
+    known |= {name + part for name, (kind, _) in documented().items() if kind == "histogram"
+              for part in ("_bucket", "_sum", "_count")}
+    recorded = set(re.findall(r"- record: (\S+)", rules))
+    for text in [rules, *expressions()]:
+        names = set(re.findall(r"(?<![\w:])warmq_\w+", re.sub(r"#.*", "", text)))
+        assert names <= known, names - known
+        colon = set(re.findall(r"(?<![\w:])warmq:[\w:]+", text))
+        assert colon <= recorded, colon - recorded
+
+
+def test_the_dashboard_has_one_place_for_each_panel_and_says_what_it_shows():
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids))
+    taken = set()
+    for panel in board["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                 for y in range(at["y"], at["y"] + at["h"])}
+        assert at["x"] + at["w"] <= 24 and not cells & taken, panel["title"]
+        taken |= cells
+        assert panel["type"] == "row" or panel["targets"], panel["title"]
+        for target in panel.get("targets", []):
+            assert target["datasource"]["uid"] == "${datasource}"
