@@ -182,7 +182,7 @@ class Ledger:
         return random.sample(open_jobs, min(count, len(open_jobs)))
 
     def cancelled(self, job, answer):
-        if job.cancel != "ended":
+        if answer == "ended" or job.cancel is None or (job.cancel == "gone" and not answer):
             job.cancel = answer or "unknown"
 
     def requeued(self, id, answer):
