@@ -94,6 +94,7 @@ def test_ten_thousand_families_and_routes_make_no_more_series_than_one(tmp_path)
         fleet.start_scheduler()
         fleet.await_ruler()
         port = fleet.port("scheduler")
+        wait_until(lambda: "warmq_retries_total" in scrape(port), 10, "look at Redis")
 
         def admit(first, count):
             for start in range(first, first + count, 1000):
