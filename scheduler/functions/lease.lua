@@ -98,8 +98,8 @@ local function lease_drop(lease, refund, credit)
 	local lane = lane_of(lease.lane)
 	lane_join(lane)
 	lane.use = lane.use - 1
-	if credit and not lease.begun and (lease.role == 'l' or lease.role == 'c') and not lane.missing and
-		sub(lane.rec, 4, 13) + 0 == lease.g and
+	if credit and not lease.begun and (lease.role == 'l' or lease.role == 'c') and
+		not lane.missing and sub(lane.rec, 4, 13) + 0 == lease.g and
 		not (marked > 0 and call('HGET', key.ended, lease.id)) then
 		lane.rec = put(lane.rec, 14, 16, sub(lane.rec, 14, 16) + 1)
 	end
