@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "common/buffer.h"
+#include "common/text.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -43,6 +44,40 @@ cli_print_escaped(struct span text)
 	buffer_append_escaped(&out, text);
 	fputs(buffer_text(&out), stdout);
 	buffer_fini(&out);
+}
+
+void
+cli_print_cell(const char *text, size_t width)
+{
+	struct buffer out = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	const char *at;
+	size_t shown = 0;
+
+	buffer_append_escaped(&out, span_from(text));
+	for (at = buffer_text(&out); *at; at++) {
+		bool begins = (*at & 0xc0) != 0x80; /* a character, not the rest of one */
+
+		if (begins && shown == width)
+			break;
+		shown += begins;
+		putchar(*at);
+	}
+	printf("%*s", (int)(width - shown + 2), "");
+	buffer_fini(&out);
+}
+
+json_t *
+cli_json_text(struct span text)
+{
+	struct buffer out = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	json_t *value;
+
+	if (text_is_utf8(text))
+		return json_stringn_nocheck(text.data, text.len);
+	buffer_append_escaped(&out, text);
+	value = json_stringn_nocheck(buffer_text(&out), buffer_span(&out).len);
+	buffer_fini(&out);
+	return value;
 }
 
 const char *

@@ -69,6 +69,12 @@ void cli_print_json(json_t *value);
 /* Prints untrusted text so that a terminal obeys none of it. */
 void cli_print_escaped(struct span text);
 
+/* The same for a column of a table: `width` characters and two blanks. */
+void cli_print_cell(const char *text, size_t width);
+
+/* Text of Redis as a JSON string; what is not UTF-8 is spelt \xNN. */
+json_t *cli_json_text(struct span text);
+
 /* "1,234,567" */
 const char *cli_grouped(uint64_t value, char ret_text[32]);
 

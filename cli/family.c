@@ -31,11 +31,15 @@ print_row(const json_t *row)
 {
 	char backlog[32], tokens[32];
 
-	printf("%-12.12s  %-20.20s  %9s  %9lld  %9s  %-24.24s  %s\n", text(row, "family"),
-	       text(row, "route"), cli_grouped((uint64_t)number(row, "backlog"), backlog),
+	cli_print_cell(text(row, "family"), 12);
+	cli_print_cell(text(row, "route"), 20);
+	printf("%9s  %9lld  %9s  ",
+	       cli_grouped((uint64_t)number(row, "backlog"), backlog),
 	       (long long)number(row, "in_flight"),
-	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens),
-	       text(row, "state"), text(row, "blocked_on"));
+	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens));
+	cli_print_cell(text(row, "state"), 24);
+	cli_print_escaped(span_from(text(row, "blocked_on")));
+	putchar('\n');
 }
 
 static void
@@ -122,8 +126,10 @@ print_account(const json_t *row)
 	const json_t *limit;
 	const char *name;
 
-	printf("  account %s: %lld requests in flight, pace %lld (0: no bound)\n",
-	       text(row, "budget"), (long long)number(account, "in_flight"),
+	fputs("  account ", stdout);
+	cli_print_escaped(span_from(text(row, "budget")));
+	printf(": %lld requests in flight, pace %lld (0: no bound)\n",
+	       (long long)number(account, "in_flight"),
 	       (long long)number(account, "pace"));
 	json_object_foreach((json_t *)(uintptr_t)json_object_get(account, "limits"), name,
 	                    limit)
@@ -144,15 +150,20 @@ print_page(const json_t *row)
 	char oldest[32], tokens[32];
 
 	printf("family %s\n", text(row, "family"));
-	printf("  route %s, pool %s\n", text(row, "route"), text(row, "pool"));
+	fputs("  route ", stdout);
+	cli_print_escaped(span_from(text(row, "route")));
+	printf(", pool %s\n", text(row, "pool"));
 	printf("  %s; prefix of %s tokens\n", text(row, "state"),
 	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens));
 	printf("  %lld waiting, the oldest for %s; %lld in flight\n",
 	       (long long)number(row, "backlog"),
 	       cli_duration((uint64_t)number(row, "oldest_ms"), oldest),
 	       (long long)number(row, "in_flight"));
-	if (*text(row, "blocked_on"))
-		printf("  blocked on %s\n", text(row, "blocked_on"));
+	if (*text(row, "blocked_on")) {
+		fputs("  blocked on ", stdout);
+		cli_print_escaped(span_from(text(row, "blocked_on")));
+		putchar('\n');
+	}
 	print_places(row);
 	print_account(row);
 }

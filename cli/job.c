@@ -32,17 +32,11 @@ id_of_element(struct span element)
 }
 
 static json_t *
-text_of(struct span text)
-{
-	return json_stringn_nocheck(text.data, text.len);
-}
-
-static json_t *
 running_row(const char *nonce, const char *slot, const struct protocol_lease *lease)
 {
 	return json_pack("{s:o,s:s,s:o,s:s,s:s,s:s,s:I}", "id",
-	                 text_of(id_of_element(lease->element)), "state", "running",
-	                 "family", text_of(lease->family), "role",
+	                 cli_json_text(id_of_element(lease->element)), "state", "running",
+	                 "family", cli_json_text(lease->family), "role",
 	                 protocol_role_text(lease->role), "session", nonce, "slot", slot,
 	                 "delivery", (json_int_t)lease->delivery);
 }
@@ -92,8 +86,8 @@ collect_zset(struct store *store, const char *state, uint64_t limit, json_t *row
 		json_array_append_new(
 			rows,
 			json_pack("{s:o,s:s,s:I}", "id",
-		                  text_of(reply_text(&reply->items[i])), "state", state,
-		                  "time_ms",
+		                  cli_json_text(reply_text(&reply->items[i])), "state",
+		                  state, "time_ms",
 		                  (json_int_t)reply_integer(&reply->items[i + 1], 0)));
 	return code;
 }
@@ -168,7 +162,7 @@ find_result(struct store *store, const char *id, json_t *job)
 		return code;
 	result = json_loadb(reply->text.data, reply->text.len, JSON_DECODE_ANY, NULL);
 	if (!result)
-		result = text_of(reply->text);
+		result = cli_json_text(reply->text);
 	json_object_set(job, "state", json_object_get(result, "state"));
 	json_object_set_new(job, "result", result);
 	return CLI_OK;
@@ -299,7 +293,7 @@ run_cancel(struct cli *cli)
 		what = reply_text(reply_at(reply, 2));
 		if (cli->json)
 			cli_print_json(json_pack("{s:s,s:o}", "id", cli->argv[0], "what",
-			                         text_of(what)));
+			                         cli_json_text(what)));
 		else
 			puts(span_equals(what, SPAN("ended"))
 			             ? "Cancelled. A request already under way is "

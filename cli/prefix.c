@@ -109,8 +109,11 @@ scan(struct store *store, json_t *names)
 		for (size_t i = 0; i < keys->count; i++) {
 			struct span key = reply_text(&keys->items[i]);
 
-			json_array_append_new(
-				names, json_stringn(key.data + skip, key.len - skip));
+			if (text_is_name(
+				    (struct span){ key.data + skip, key.len - skip }))
+				json_array_append_new(
+					names,
+					json_stringn(key.data + skip, key.len - skip));
 		}
 		next = reply_text(reply_at(reply, 0));
 		snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
@@ -123,9 +126,14 @@ describe(struct store *store, const struct args *args, const char *name, json_t 
 {
 	char version[ID_HEX_LEN + 1];
 	const struct reply *reply;
-	int code = STORE_COMMAND(store, &reply, SPAN("GET"),
-	                         store_key(store, "prefix:", span_from(name)));
+	int code;
 
+	if (!text_is_name(span_from(name)))
+		return cli_fail(CLI_NOT_FOUND,
+		                "There is no prefix of this name: names are "
+		                "1 to 128 of A-Z a-z 0-9 . _ -");
+	code = STORE_COMMAND(store, &reply, SPAN("GET"),
+	                     store_key(store, "prefix:", span_from(name)));
 	if (code != CLI_OK)
 		return code;
 	if (reply->kind != REPLY_TEXT)
@@ -136,8 +144,7 @@ describe(struct store *store, const struct args *args, const char *name, json_t 
 	*ret_row = json_pack("{s:s,s:s,s:I}", "name", name, "version", version, "bytes",
 	                     (json_int_t)reply->text.len);
 	if (args->reveal)
-		json_object_set_new(*ret_row, "text",
-		                    json_stringn(reply->text.data, reply->text.len));
+		json_object_set_new(*ret_row, "text", cli_json_text(reply->text));
 	return CLI_OK;
 }
 

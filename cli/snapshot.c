@@ -26,7 +26,7 @@ set_text(json_t *object, struct span member, struct span value)
 	char name[160];
 
 	snprintf(name, sizeof name, "%.*s", (int)member.len, member.data);
-	json_object_set_new(object, name, json_stringn_nocheck(value.data, value.len));
+	json_object_set_new(object, name, cli_json_text(value));
 }
 
 int

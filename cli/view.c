@@ -164,12 +164,6 @@ print_blocked(const struct snapshot *snapshot, const struct protocol_family *fam
 	}
 }
 
-static json_t *
-text_of(struct span text)
-{
-	return json_stringn_nocheck(text.data, text.len);
-}
-
 static json_int_t
 glance_of(const struct snapshot *snapshot, const char *family, const char *member)
 {
@@ -198,13 +192,13 @@ view_family(const struct snapshot *snapshot, const char *family)
 		print_state(&lane, snapshot->now_ms, state, sizeof state);
 	if (backlog > 0)
 		print_blocked(snapshot, &record, &lane, blocked, sizeof blocked);
-	return json_pack("{s:s,s:o,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I}", "family",
-	                 family, "route", text_of(record.route), "pool",
-	                 text_of(record.pool), "budget", text_of(record.budget), "state",
-	                 state, "blocked_on", blocked, "backlog", backlog, "in_flight",
-	                 glance_of(snapshot, family, "in_use"), "window",
-	                 (json_int_t)lane.window, "prefix_tokens",
-	                 (json_int_t)lane.tokens, "oldest_ms", MAX(age_ms, 0));
+	return json_pack(
+		"{s:s,s:o,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I}", "family", family,
+		"route", cli_json_text(record.route), "pool", cli_json_text(record.pool),
+		"budget", cli_json_text(record.budget), "state", state, "blocked_on",
+		blocked, "backlog", backlog, "in_flight",
+		glance_of(snapshot, family, "in_use"), "window", (json_int_t)lane.window,
+		"prefix_tokens", (json_int_t)lane.tokens, "oldest_ms", MAX(age_ms, 0));
 }
 
 static json_t *
@@ -312,10 +306,11 @@ view_workers(const struct snapshot *snapshot)
 		json_array_append_new(
 			rows,
 			json_pack("{s:o,s:s,s:o,s:I,s:O,s:I}", "label",
-		                  text_of(snapshot_text(session, "label")), "session",
-		                  nonce, "pool", text_of(snapshot_text(session, "pool")),
-		                  "slots", (json_int_t)strtoll(slots.data, NULL, 10),
-		                  "busy", json_object_get(session, "busy"), "lease_ms",
+		                  cli_json_text(snapshot_text(session, "label")),
+		                  "session", nonce, "pool",
+		                  cli_json_text(snapshot_text(session, "pool")), "slots",
+		                  (json_int_t)strtoll(slots.data, NULL, 10), "busy",
+		                  json_object_get(session, "busy"), "lease_ms",
 		                  lease_ms));
 	}
 	return rows;

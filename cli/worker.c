@@ -23,10 +23,10 @@ print_rows(const json_t *rows)
 			json_integer_value(json_object_get(row, "lease_ms"));
 		char lease[32];
 
-		printf("%-24.24s  %-16s  %-12.12s  %7lld  %7lld  %s\n",
-		       json_string_value(json_object_get(row, "label")),
-		       json_string_value(json_object_get(row, "session")),
-		       json_string_value(json_object_get(row, "pool")),
+		cli_print_cell(json_string_value(json_object_get(row, "label")), 24);
+		cli_print_cell(json_string_value(json_object_get(row, "session")), 16);
+		cli_print_cell(json_string_value(json_object_get(row, "pool")), 12);
+		printf("%7lld  %7lld  %s\n",
 		       (long long)json_integer_value(json_object_get(row, "slots")),
 		       (long long)json_integer_value(json_object_get(row, "busy")),
 		       lease_ms > 0 ? cli_duration((uint64_t)lease_ms, lease)
