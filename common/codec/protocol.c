@@ -96,7 +96,7 @@ parse_part(struct span text, uint64_t max, uint64_t *ret_value)
 int
 protocol_parse_job_id(struct span text, struct protocol_job_id *ret_id)
 {
-	struct span ms, sequence, part;
+	struct span ms, sequence;
 	uint64_t number = 0;
 	struct protocol_job_id id = { 0 };
 
@@ -105,8 +105,8 @@ protocol_parse_job_id(struct span text, struct protocol_job_id *ret_id)
 	if (parse_part(ms, UINT64_MAX, &id.ms) < 0 ||
 	    parse_part(sequence, UINT64_MAX, &id.sequence) < 0)
 		return ERR_MALFORMED;
-	if (protocol_cut(&text, '\0', &part)) {
-		if (parse_part(part, UINT32_MAX, &number) < 0 || number == 0)
+	if (text.data) { /* something stands behind a point */
+		if (parse_part(text, UINT32_MAX, &number) < 0 || number == 0)
 			return ERR_MALFORMED;
 		id.part = (uint32_t)number;
 	}

@@ -169,8 +169,9 @@ read_admitted(struct input *input, struct event_admitted *admitted)
 {
 	admitted->pool = thing(input, 1);
 	admitted->budget = thing(input, 2);
-	admitted->model = thing(input, 3);
 	admitted->chain = path(input);
+	/* The model is part of what makes two prefixes the same. */
+	admitted->model = (struct id128){ 3, 1 + admitted->chain.nodes[0].id.low % 4 };
 	admitted->domain = choice(input, 2);
 	admitted->flags = choice(input, 16);
 	admitted->oldest_ms = number(input);
