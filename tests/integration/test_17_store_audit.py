@@ -236,6 +236,34 @@ def test_a_full_redis_drains_11(store):
         store.redis.config_set("maxmemory", "0")
 
 
+def test_nothing_that_is_counted_has_an_end(store):
+    """A limit whose key expires in mid-flight lets twice as many start."""
+    family, _ = opened(store, count=20)
+    store.grant_budget("acme:large", pace=9, i=1000000)
+    store.reap()
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    worker.fail(jobs[0], "retry", delay_ms=100000)
+    worker.fail(jobs[1], "fatal", reply="box")
+    store.ok("cancel", jobs[2].id)
+    worker.settle(jobs[3:5])
+    worker.beat()
+    ends = {key.split(":")[1] for key in store.redis.keys() if store.redis.pttl(key) >= 0}
+    assert ends <= {"result", "reply"}
+
+
+def test_leases_that_were_deleted_by_hand_show_in_the_books(store):
+    store.broken = True
+    family, ids = opened(store, count=4)
+    worker = Worker(store)
+    worker.claim(0, 1)
+    store.redis.delete(store.key(f"lease:{worker.nonce}"))
+    assert worker.beat() == ["GONE"]
+    assert not store.is_conserved(), "two jobs are nowhere: the scheduler says so"
+    assert ("in use", "2", "0") in found(store), "nobody waits for their places"
+    assert Worker(store).claim().ids == ids[2:]
+
+
 def test_dead_letters_are_bounded_and_counted(store):
     family, ids = opened(store, count=1)
     worker = Worker(store)
