@@ -55,7 +55,7 @@ enum ruler_level {
 struct ruler_note {
 	enum ruler_level level;
 	const char *text;
-	struct span route, family, budget, job;
+	struct span route, family, budget, job, trace;
 };
 
 struct ruler_limits { /* of one class of models, per minute; 0 = not known */

@@ -40,6 +40,19 @@ ruler_note_job(struct ruler *ruler, enum ruler_level level, struct span job,
 	va_end(args);
 }
 
+void
+ruler_note_about(struct ruler *ruler, enum ruler_level level,
+                 const struct ruler_note *about, const char *format, ...)
+{
+	struct ruler_note note = *about;
+	va_list args;
+
+	note.level = level;
+	va_start(args, format);
+	say(ruler, &note, format, args);
+	va_end(args);
+}
+
 PRINTF(3, 4)
 static void
 say_of(struct ruler *ruler, struct ruler_note *note, const char *format, ...)

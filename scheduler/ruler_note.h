@@ -9,6 +9,11 @@ void ruler_note(struct ruler *ruler, enum ruler_level level, const char *format,
 void ruler_note_job(struct ruler *ruler, enum ruler_level level, struct span job,
                     struct span route, const char *format, ...) PRINTF(5, 6);
 
+/* `about` names what it is about; its level and text are not looked at. */
+void ruler_note_about(struct ruler *ruler, enum ruler_level level,
+                      const struct ruler_note *about, const char *format, ...)
+	PRINTF(4, 5);
+
 /* A note of the core, with names in place of its ids. */
 void ruler_note_command(struct ruler *ruler, const struct command_note *note);
 

@@ -28,6 +28,10 @@ append_dead_result(struct buffer *out, struct span id, const struct ruler_job *j
 		(void)buffer_append(out, SPAN(",\"ref\":"));
 		(void)buffer_append_json(out, job->envelope->ref);
 	}
+	if (job->envelope && job->envelope->traceparent.len > 0) {
+		(void)buffer_append(out, SPAN(",\"traceparent\":"));
+		(void)buffer_append_json(out, job->envelope->traceparent);
+	}
 	(void)buffer_append_byte(out, '}');
 }
 
@@ -37,6 +41,7 @@ add_dead(struct ruler *ruler, struct protocol_job_id id, const struct ruler_job 
 	struct ruler_admit *admit = &ruler->admit;
 	char text[PROTOCOL_JOB_ID_SIZE];
 	struct span name = { text, protocol_print_job_id(id, text) };
+	struct ruler_note about = { 0 };
 	size_t from;
 
 	ruler_batch_word(admit, RULER_GROUP_DEAD, name);
@@ -56,8 +61,13 @@ add_dead(struct ruler *ruler, struct protocol_job_id id, const struct ruler_job 
 	ruler_batch_tail(admit, RULER_GROUP_DEAD, from);
 	ruler_batch_item(admit, RULER_GROUP_DEAD);
 	ruler->health.dead++;
-	ruler_note_job(ruler, RULER_WARNING, name, SPAN(""), "dead at admission: %s: %s",
-	               job->reason, job->text);
+	about.job = name;
+	if (job->envelope) {
+		about.route = job->envelope->route;
+		about.trace = job->envelope->traceparent;
+	}
+	ruler_note_about(ruler, RULER_WARNING, &about, "dead at admission: %s: %s",
+	                 job->reason, job->text);
 }
 
 static void

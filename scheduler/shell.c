@@ -328,7 +328,7 @@ on_note(void *data, const struct ruler_note *note)
 		[RULER_ERROR] = LOG_LEVEL_ERROR,
 	};
 	struct shell *shell = data;
-	struct log_field fields[6] = { { 0 } };
+	struct log_field fields[7] = { { 0 } };
 	size_t count = 1; /* log_write skips the first */
 
 	admin_note(shell->admin, note);
@@ -342,6 +342,8 @@ on_note(void *data, const struct ruler_note *note)
 		fields[count++] = LOG_SPAN("budget", note->budget);
 	if (note->job.len > 0)
 		fields[count++] = LOG_SPAN("job", note->job);
+	if (note->trace.len > 0)
+		fields[count++] = LOG_SPAN("traceparent", note->trace);
 	log_write(levels[note->level], site_of(shell, note->text), note->text, fields,
 	          count);
 }

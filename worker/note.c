@@ -1,12 +1,49 @@
 #include "worker/note.h"
 
-#include "common/io/log.h"
+#include "worker/run_log.h"
+
+/* Of a run, or of what was one: the slot says which. */
+static bool
+say_run(const struct agent_command *command, const struct run *run)
+{
+	static const struct {
+		enum log_level level;
+		const char *event;
+	} lines[AGENT_NOTE_COUNT] = {
+		[AGENT_NOTE_ORPHAN] = { LOG_LEVEL_WARNING,
+		                        "the lease of a running job is gone; its result "
+		                        "is offered when it comes" },
+		[AGENT_NOTE_UNKNOWN] = { LOG_LEVEL_INFO,
+		                         "a lease that nobody here knows is given back" },
+		[AGENT_NOTE_RESENT] = { LOG_LEVEL_WARNING,
+		                        "Redis forgot a result; it is sent again" },
+		[AGENT_NOTE_ENDED] = { LOG_LEVEL_INFO,
+		                       "a running job was ended from outside; its "
+		                       "request is stopped" },
+		[AGENT_NOTE_SLOW] = { LOG_LEVEL_WARNING,
+		                      "a leader was too slow and was stopped; its job "
+		                      "goes back to its queue" },
+	};
+	static struct log_site sites[AGENT_NOTE_COUNT];
+	struct log_field fields[RUN_LOG_WHO_MAX + 2] = { { 0 } };
+	size_t count;
+
+	if (!lines[command->note].event)
+		return false;
+	count = run_log_who(run, fields);
+	fields[count++] = LOG_NUMBER("slot", command->number);
+	log_write(lines[command->note].level, &sites[command->note],
+	          lines[command->note].event, fields, count);
+	return true;
+}
 
 void
-note_log(const struct agent_command *command)
+note_log(const struct agent_command *command, const struct run *run)
 {
 	uint64_t number = command->number;
 
+	if (say_run(command, run))
+		return;
 	switch (command->note) {
 	case AGENT_NOTE_SESSION:
 		log_info("attached to Redis; claiming jobs");
@@ -18,46 +55,31 @@ note_log(const struct agent_command *command)
 		log_warning("no beat reached Redis for too long; leaders are stopped",
 		            LOG_NUMBER("silent_ms", number));
 		return;
-	case AGENT_NOTE_ORPHAN:
-		log_warning("the lease of a running job is gone; its result is offered "
-		            "when it comes",
-		            LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_UNKNOWN:
-		log_info("a lease that nobody here knows is given back",
-		         LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_RESENT:
-		log_warning("Redis forgot a result; it is sent again",
-		            LOG_NUMBER("slot", number));
-		return;
 	case AGENT_NOTE_REFUSED:
-		log_info("a late result was not wanted any more",
-		         LOG_SPAN("job", command->text));
+		log_warning("a late result was not wanted any more; it was paid in vain",
+		            LOG_SPAN("job", command->text));
 		return;
 	case AGENT_NOTE_ACCEPTED:
 		log_info("a late result was accepted", LOG_SPAN("job", command->text));
-		return;
-	case AGENT_NOTE_ENDED:
-		log_info("a running job was ended from outside",
-		         LOG_NUMBER("slot", number));
-		return;
-	case AGENT_NOTE_SLOW:
-		log_warning("a leader was too slow and was stopped",
-		            LOG_NUMBER("slot", number));
 		return;
 	case AGENT_NOTE_MISSING:
 		log_warning("Redis cannot serve yet; waiting for the scheduler",
 		            LOG_SPAN("answer", command->text));
 		return;
 	case AGENT_NOTE_ERROR:
-		log_error("Redis answered what was not expected",
+		log_error("Redis answered what was not expected; what is held is read "
+		          "again",
 		          LOG_SPAN("answer", command->text));
 		return;
 	case AGENT_NOTE_TIMEOUT:
 		log_warning("Redis did not answer; the connection is made anew",
 		            LOG_NUMBER("waited_ms", number));
 		return;
+	case AGENT_NOTE_ORPHAN:
+	case AGENT_NOTE_UNKNOWN:
+	case AGENT_NOTE_RESENT:
+	case AGENT_NOTE_ENDED:
+	case AGENT_NOTE_SLOW:
 	case AGENT_NOTE_COUNT:
 		break;
 	}

@@ -4,9 +4,10 @@
 
 #include "worker/core/agent.h"
 #include "worker/lag.h"
+#include "worker/run.h"
 
-/* `command` is an AGENT_NOTE. */
-void note_log(const struct agent_command *command);
+/* `command` is an AGENT_NOTE; `run` is what it is about, if its number is a slot. */
+void note_log(const struct agent_command *command, const struct run *run);
 
 /* What it has done, at the end. */
 void note_farewell(const struct agent *agent, const struct lag *lag);

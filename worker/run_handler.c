@@ -262,8 +262,9 @@ end_line(struct work *work)
 	memcpy(work->last_line, line.data, line.len);
 	work->last_line[line.len] = '\0';
 	if (work->run)
-		log_info("handler", LOG_SPAN("job", run_id(work->run)),
-		         LOG_SPAN("says", line));
+		log_info("a handler says", LOG_SPAN("job", run_id(work->run)),
+		         LOG_SPAN("text", line),
+		         LOG_SPAN("traceparent", work->run->envelope.traceparent));
 }
 
 static void

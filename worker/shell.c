@@ -7,6 +7,7 @@
 #include "worker/health.h"
 #include "worker/lag.h"
 #include "worker/note.h"
+#include "worker/run_log.h"
 #include "worker/spool.h"
 
 #include <errno.h>
@@ -127,6 +128,7 @@ tell_ends(struct shell *shell)
 		struct run *next = run->next;
 
 		measure_run(&shell->measure, run);
+		run_log_end(run);
 		agent_ended(shell->agent, now_ms(), run->slot, run->q, &run->outcome);
 		run_finish(run);
 		run = next;
@@ -178,7 +180,9 @@ obey(struct shell *shell, const struct agent_command *command)
 		redis_drop(shell->redis, "no answer in time");
 		return;
 	case AGENT_NOTE:
-		note_log(command);
+		note_log(command, command->number < shell->options->slots
+		                          ? &shell->runs[command->number]
+		                          : NULL);
 		return;
 	case AGENT_FINISHED:
 		shell->is_finished = true;

@@ -116,7 +116,8 @@ function payload.to_slim(id)
 	return fields ~= nil
 end
 
--- `reply` and `ref` of a job, where they can be found without knowing its dialect.
+-- `reply`, `ref` and `traceparent` of a job, where they can be found without knowing its
+-- dialect.
 function payload.hints(id, slim)
 	local fields, header
 	if slim then
@@ -130,7 +131,8 @@ function payload.hints(id, slim)
 		fields = payload.entry(id) or {}
 	end
 	if header then
-		return match(header, '\nreply ([^\n]*)') or '', match(header, '\nref ([^\n]*)')
+		return match(header, '\nreply ([^\n]*)') or '', match(header, '\nref ([^\n]*)'),
+			match(header, '\ntraceparent ([^\n]*)')
 	end
 	local hints = {}
 	for i = 1, #fields - 1, 2 do
@@ -143,8 +145,9 @@ function payload.hints(id, slim)
 		local fine, job = pcall(cmsgpack.unpack, hints.m)
 		hints = fine and type(job) == 'table' and job or {}
 	end
-	local reply, ref = hints.reply, hints.ref
-	return type(reply) == 'string' and reply or '', type(ref) == 'string' and ref or nil
+	local reply, ref, trace = hints.reply, hints.ref, hints.traceparent
+	return type(reply) == 'string' and reply or '', type(ref) == 'string' and ref or nil,
+		type(trace) == 'string' and trace or nil
 end
 
 -- ---- ends --------------------------------------------------------------------------
@@ -159,10 +162,10 @@ local function json_text(text)
 end
 
 -- What a job answers that ended without a worker's result.
-function end_result(id, state, reason, text, ref)
+function end_result(id, state, reason, text, ref, trace)
 	return '{"id":' .. json_text(id) .. (ref and ',"ref":' .. json_text(ref) or '') ..
-		',"state":"' .. state .. '","reason":' .. json_text(reason) ..
-		',"text":' .. json_text(text) .. '}'
+		',"state":"' .. state .. '","reason":' .. json_text(reason) .. ',"text":' ..
+		json_text(text) .. (trace and ',"traceparent":' .. json_text(trace) or '') .. '}'
 end
 
 function result_out(id, reply, ttl, result)

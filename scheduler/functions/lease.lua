@@ -233,10 +233,10 @@ function job.give_back_recovered(lease, lane, why, counts)
 		job.push_back(family_for(lease, lane), past)
 	elseif past.recoveries >= 2 then
 		past.recoveries = past.recoveries + 1
-		local reply, ref = payload.hints(lease.id, lease.slim)
+		local reply, ref, trace = payload.hints(lease.id, lease.slim)
 		local text = 'its worker died ' .. past.recoveries .. ' times'
 		bury(past, lease.id, lease.slim, 'poison', text)
-		result_out(lease.id, reply, DAY, end_result(lease.id, 'dead', 'poison', text, ref))
+		result_out(lease.id, reply, DAY, end_result(lease.id, 'dead', 'poison', text, ref, trace))
 	else
 		past.recoveries = past.recoveries + 1
 		count('recovered')

@@ -222,10 +222,10 @@ end
 local function bury_lost(past, id)
 	local kind = job.payload_kind(id)
 	if kind then
-		local reply, ref = payload.hints(id, kind == 'slim')
+		local reply, ref, trace = payload.hints(id, kind == 'slim')
 		local text = 'its history was lost'
 		bury(past, id, kind == 'slim', 'lost', text)
-		result_out(id, reply, DAY, end_result(id, 'dead', 'lost', text, ref))
+		result_out(id, reply, DAY, end_result(id, 'dead', 'lost', text, ref, trace))
 	end
 end
 
@@ -249,11 +249,11 @@ local function look_for_prefix(past, id)
 	if past.why == '' or prefix_is_there(past.why) then
 		say('undecided ' .. id)
 	elseif now >= born + PREFIX_MS then
-		local reply, ref = payload.hints(id, true)
+		local reply, ref, trace = payload.hints(id, true)
 		local text = 'there is no named prefix "' .. past.why .. '", and none came for 10 s'
 		set_del(key.later, id)
 		bury(past, id, true, 'prefix_missing', text)
-		result_out(id, reply, DAY, end_result(id, 'dead', 'prefix_missing', text, ref))
+		result_out(id, reply, DAY, end_result(id, 'dead', 'prefix_missing', text, ref, trace))
 		return
 	end
 	local due = max(now + LOOK_MS, min(born + PREFIX_MS, now + (now - born)))
@@ -313,9 +313,9 @@ end
 
 -- Ends a waiting or running job from outside, with a result in place of its worker's.
 function job.end_from_outside(id, kind, state)
-	local reply, ref = payload.hints(id, kind == 'slim')
+	local reply, ref, trace = payload.hints(id, kind == 'slim')
 	job.end_waiting(id, kind == 'slim', state)
-	result_out(id, reply, DAY, end_result(id, state, state, '', ref))
+	result_out(id, reply, DAY, end_result(id, state, state, '', ref, trace))
 	say('ended ' .. id .. ' ' .. state)
 end
 

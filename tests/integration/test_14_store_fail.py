@@ -1,5 +1,7 @@
 """fail, release: attempts, deferrals, later, dead; and back again by requeue."""
 
+import json
+
 import pytest
 import redis
 
@@ -371,14 +373,28 @@ def test_the_reply_of_an_ended_job_is_found_in_its_payload(store, fields, ref):
     assert ('"ref":"7"' in store.replies("box")[0]) == ref
 
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize("fields", [
+    {"json": json.dumps({"upstream": "acme", "reply": "box", "traceparent": TRACE})},
+    {"upstream": "acme", "reply": "box", "body": "{}", "traceparent": TRACE},
+])
+def test_the_trace_of_an_ended_job_is_told_in_its_result(store, fields):
+    [id] = store.enqueue(Family(1), **fields)
+    store.ok("cancel", id)
+    assert json.loads(store.replies("box")[0])["traceparent"] == TRACE
+
+
 def test_the_reply_of_an_ended_slim_job_is_found_in_its_head(store):
     family = Family(1)
     entry = store.add()
-    slim = "upstream acme\nreply box\nref abc\n\nreply other\n"
+    slim = f"upstream acme\nreply box\nref abc\ntraceparent {TRACE}\n\nreply other\n"
     store.admit(entry, families=[family], runs=[(family, "n", [entry + "~"])],
                 slims=[(entry, slim)], gone=[entry])
     store.ok("cancel", entry)
     assert '"ref":"abc"' in store.replies("box")[0]
+    assert json.loads(store.replies("box")[0])["traceparent"] == TRACE
 
 
 def test_what_comes_back_alive_is_counted_by_why(store):

@@ -376,6 +376,16 @@ def test_a_bad_set_keeps_the_last_good_prefix(scheduler, inbox):
     assert "last good one" in scheduler.log
 
 
+def test_who_is_dead_at_admission_is_named_with_its_route_and_trace(scheduler, inbox):
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    id = inbox.add(upstream="claude", body="{", route="triage", reply="me",
+                   traceparent=trace)
+    wait_until(lambda: inbox.replies("me"), "the result")
+    assert json.loads(inbox.replies("me")[0])["traceparent"] == trace
+    line, = [line for line in scheduler.log.splitlines() if "dead at admission" in line]
+    assert f"job={id}" in line and "route=triage" in line and f"traceparent={trace}" in line
+
+
 # ---- what it says ----------------------------------------------------------------------
 
 

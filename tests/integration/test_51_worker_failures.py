@@ -223,7 +223,7 @@ def test_limits_seen_in_headers_are_reported(store, provider, start):
     start()
     jobs, id = one_job(store)
     wait_result(store, id)
-    assert store.events("done")[0].split(" ")[-1] == "r=50,i=450000,o=90000"
+    assert store.events("done")[0].split(" ")[-1].startswith("r=50,i=450000,o=90000,w=")
 
 
 def test_a_job_without_a_payload_is_dead_and_says_so_17(store, provider, start):
@@ -263,3 +263,35 @@ def test_many_failures_at_once_leave_nothing_behind(store, provider, start):
         wait_until(lambda: store.promote() and store.result(id), "a result", 30)
     states = [json.loads(store.result(id))["state"] for id in ids]
     assert states.count("dead") == 12 and states.count("done") == 48
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_failure_is_one_line_that_names_the_job_its_trace_and_what_happens_now(store,
+                                                                                 provider,
+                                                                                 start):
+    provider.answers = [error(500, "api_error"), error(400, "invalid_request_error")]
+    worker = start(args=["--log-json"])
+    jobs, id = one_job(store, route="triage", ref="r1", traceparent=TRACE)
+    promote(store)
+    result = wait_result(store, id)
+    assert result["state"] == "dead" and result["traceparent"] == TRACE
+    wait_until(lambda: "it is dead" in worker.log(), "the last line")
+    said = [line for line in map(json.loads, worker.log().splitlines())
+            if line.get("job") == id and line["level"] == "warning"]
+    assert [line["event"] for line in said] == ["a run failed; the job is tried again",
+                                                "the job was refused; it is dead"]
+    for line in said:
+        assert (line["route"], line["ref"], line["traceparent"]) == ("triage", "r1", TRACE)
+        assert line["upstream"] == "prov" and line["text"] and line["ms"] >= 0
+    assert (said[0]["attempt"], said[0]["of"]) == (1, 3)
+
+
+def test_a_good_job_is_told_at_debug_only(store, provider, start):
+    worker = start()
+    jobs, id = one_job(store, traceparent=TRACE)
+    wait_result(store, id)
+    wait_until(lambda: "a job is done" in worker.log(), "the line")
+    said = [line for line in worker.log().splitlines() if id in line]
+    assert len(said) == 1 and "level=debug" in said[0] and f"traceparent={TRACE}" in said[0]
