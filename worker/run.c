@@ -97,6 +97,8 @@ run_end(struct run *run, enum agent_end end)
 		outcome->text = span_from(report->text);
 		outcome->reply = span_from(report->reply);
 		outcome->result_ttl_ms = report->result_ttl_ms;
+		upstream_redact(run->context->upstreams, report->result.data,
+		                report->result.len);
 		outcome->result = buffer_span(&report->result);
 	}
 	run->context->on_ended(run, run->context->data);

@@ -348,13 +348,18 @@ finish_bad(struct run_http_work *work, const struct answer *answer)
 	run_http_fail(run, AGENT_FATAL, answer->type, answer->text, 0, 0);
 }
 
+/* Errors go to logs and into Redis, so what is secret in them goes first. */
 static void
-classify(struct run_http_work *work, int status, struct span body)
+classify(struct run_http_work *work, int status)
 {
+	const struct upstream_list *upstreams = work->run->context->upstreams;
 	struct answer answer;
 
-	answer_classify(work->request.upstream->dialect, status, &work->headers, body,
-	                &answer);
+	upstream_redact(upstreams, work->error_body.data, work->error_body.len);
+	upstream_redact(upstreams, work->headers.request_id,
+	                strlen(work->headers.request_id));
+	answer_classify(work->request.upstream->dialect, status, &work->headers,
+	                buffer_span(&work->error_body), &answer);
 	finish_bad(work, &answer);
 }
 
@@ -380,7 +385,7 @@ finish_good(struct run_http_work *work)
 	}
 	if (result.error.len > 0) {
 		run_http_keep_error(work, result.error);
-		classify(work, 200, result.error);
+		classify(work, 200);
 		return;
 	}
 	if (!is_whole(work, &result)) {
@@ -410,7 +415,7 @@ run_http_done(const struct http_outcome *outcome, void *data)
 		if (run_http_is_good(work))
 			finish_good(work);
 		else
-			classify(work, work->status, buffer_span(&work->error_body));
+			classify(work, work->status);
 		return;
 	case HTTP_STOPPED:
 		run->outcome.usage = run_http_spent_usage(work);

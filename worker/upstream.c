@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #define KEY_SIZE_MAX 4096
+#define KEY_SIZE_MIN                                                      \
+	8 /* "none" and its like are no secrets, and are words of answers \
+	   */
 
 static enum dialect
 dialect_of(enum config_dialect dialect)
@@ -136,6 +139,7 @@ add_key(struct upstream_list *list, struct upstream *upstream, const char *key)
 	upstream->lines[upstream->lines_count++] =
 		add_line(list->secrets, list->secrets_size, &list->secrets_used,
 	                 names[auth], value);
+	upstream->key = list->secrets + list->secrets_used - 1 - strlen(key);
 	explicit_bzero(value, sizeof value);
 }
 
@@ -267,6 +271,31 @@ upstream_close(struct upstream_list *list)
 	free(list->texts);
 	free(list->upstreams);
 	*list = (struct upstream_list){ 0 };
+}
+
+static void
+overwrite(char *bytes, size_t len, const char *key)
+{
+	size_t key_len = strlen(key);
+	char *end = bytes + len;
+
+	if (key_len < KEY_SIZE_MIN)
+		return;
+	while ((bytes = memmem(bytes, (size_t)(end - bytes), key, key_len)) != NULL) {
+		memset(bytes, '*', key_len);
+		bytes += key_len;
+	}
+}
+
+void
+upstream_redact(const struct upstream_list *list, char *bytes, size_t len)
+{
+	if (len == 0)
+		return;
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->upstreams[i].key)
+			overwrite(bytes, len, list->upstreams[i].key);
+	}
 }
 
 const struct upstream *

@@ -20,6 +20,7 @@ struct upstream {
 	char url[2 * CONFIG_TEXT_SIZE + CONFIG_TEXT_SIZE + 2]; /* base, path, query */
 	const char *lines[UPSTREAM_HEADERS_MAX]; /* "name: value", the key among them */
 	size_t lines_count;
+	const char *key; /* within one of the lines; NULL: none */
 };
 
 struct upstream_list {
@@ -38,6 +39,9 @@ MUST_USE int upstream_open(const struct config *config, bool needs_keys,
                            struct upstream_list *ret_list,
                            char reterr[UPSTREAM_ERROR_SIZE]);
 void upstream_close(struct upstream_list *list);
+
+/* Overwrites every key that stands in `bytes`: providers say them back in errors. */
+void upstream_redact(const struct upstream_list *list, char *bytes, size_t len);
 
 /* NULL if there is none of that name. */
 const struct upstream *upstream_find(const struct upstream_list *list, struct span name);
