@@ -8,6 +8,7 @@
 #include "scheduler/admin_ask.h"
 #include "scheduler/admin_guard.h"
 #include "scheduler/admin_jobs.h"
+#include "scheduler/admin_ledger.h"
 #include "scheduler/admin_live.h"
 #include "scheduler/admin_prefix.h"
 #include "scheduler/admin_worker.h"
@@ -151,6 +152,7 @@ static const struct page api_pages[] = {
 	{ "/api/v1/routes", admin_api_serve_routes },
 	{ "/api/v1/history", admin_api_serve_history },
 	{ "/api/v1/notes", admin_api_serve_notes },
+	{ "/api/v1/ledger", admin_ledger_serve },
 	{ "/api/v1/workers", admin_worker_serve },
 	{ "/api/v1/jobs", admin_jobs_serve_list },
 };

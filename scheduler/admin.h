@@ -8,6 +8,7 @@
  *
  *   admin_guard    who may ask: Host, Origin, token
  *   admin_api      what the ruler's memory answers at once, from the board
+ *   admin_ledger   what was paid, and why
  *   admin_ask      what Redis has to be asked for, on a connection of its own
  *   admin_jobs     jobs, dead letters;  admin_worker, admin_prefix
  *   admin_act      actions

@@ -68,6 +68,19 @@ permille(uint64_t part, uint64_t whole)
 }
 
 void
+ruler_view_json_ratio(struct buffer *out, const char *name, uint64_t part, uint64_t whole)
+{
+	ruler_view_json_permille(out, name, permille(part, whole));
+}
+
+void
+ruler_view_json_raw(struct buffer *out, const char *name, struct span json)
+{
+	begin(out, name);
+	(void)buffer_append(out, json);
+}
+
+void
 ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum)
 {
 	uint64_t input = sum->read + sum->written + sum->uncached;
@@ -94,7 +107,7 @@ minimum_of(const struct ruler *ruler, const struct ruler_family *family)
 
 static void
 put_state(const struct ruler *ruler, const struct ruler_family *family,
-          const struct core_lane_view *lane, struct buffer *out)
+          const struct core_lane_view *lane, bool elected, struct buffer *out)
 {
 	char text[96];
 
@@ -107,7 +120,8 @@ put_state(const struct ruler *ruler, const struct ruler_family *family,
 		ruler_view_json_text(out, "state", SPAN("cold"));
 		return;
 	case LANE_WRITING:
-		ruler_view_json_text(out, "state", SPAN("being written"));
+		ruler_view_json_text(out, "state",
+		                     elected ? SPAN("cold") : SPAN("being written"));
 		return;
 	case LANE_CHECKING:
 		ruler_view_json_text(out, "state", SPAN("checking"));
@@ -228,6 +242,11 @@ put_why(const struct ruler *ruler, const struct ruler_family *family,
 		               "It is drained later: the slots of the pool %s work on "
 		               "other prefixes first.",
 		               pool);
+	else if (view->blocked_on == CORE_BLOCKED_SLOTS)
+		(void)snprintf(text, sizeof(text),
+		               "It is being drained; all %u slots of the pool %s are "
+		               "busy.",
+		               ruler->known.pools[family->pool].slots, pool);
 	else if (view->blocked_on == CORE_BLOCKED_PACE)
 		(void)snprintf(text, sizeof(text),
 		               "The account %s is approached step by step: %llu requests "
@@ -332,7 +351,7 @@ put_core(const struct ruler *ruler, const struct ruler_family *family,
 	if (use)
 		improve(&view, use);
 	leaf = &view.lanes[view.lanes_count - 1];
-	put_state(ruler, family, leaf, out);
+	put_state(ruler, family, leaf, view.blocked_on == CORE_BLOCKED_ELECTED, out);
 	put_block(family, &view, out);
 	put_why(ruler, family, &view, out);
 	put_window(ruler, family, out);

@@ -14,6 +14,12 @@ void ruler_view_json_number(struct buffer *out, const char *name, uint64_t value
 void ruler_view_json_text(struct buffer *out, const char *name, struct span value);
 void ruler_view_json_bool(struct buffer *out, const char *name, bool value);
 
+void ruler_view_json_raw(struct buffer *out, const char *name, struct span json);
+
+/* part / whole, cut to thousandths; null if there is no whole. */
+void ruler_view_json_ratio(struct buffer *out, const char *name, uint64_t part,
+                           uint64_t whole);
+
 /* `value` thousandths, as 0.123; null for a negative one. */
 void ruler_view_json_permille(struct buffer *out, const char *name, int64_t value);
 

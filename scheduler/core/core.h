@@ -99,8 +99,9 @@ enum core_blocked {
 	CORE_BLOCKED_CHECKING,  /* a reader is being awaited, or the lag */
 	CORE_BLOCKED_ELECTED,   /* it may write and waits for a slot */
 	CORE_BLOCKED_ORDER,     /* families before it are drained first */
-	CORE_BLOCKED_PACE,      /* the account's slow start: blocked_number in flight */
-	CORE_BLOCKED_BUDGET,    /* bucket blocked_bucket, limit blocked_number a minute */
+	CORE_BLOCKED_SLOTS,  /* it is being drained, and all slots of its pool are busy */
+	CORE_BLOCKED_PACE,   /* the account's slow start: blocked_number in flight */
+	CORE_BLOCKED_BUDGET, /* bucket blocked_bucket, limit blocked_number a minute */
 	CORE_BLOCKED_COUNT,
 };
 

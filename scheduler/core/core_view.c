@@ -104,7 +104,7 @@ explain_ready(const struct core *core, const struct family *family,
 		view->blocked_bucket = bucket;
 		view->blocked_number = pacer_limit(pacer, bucket);
 	} else if (pool->load > pool->slots) {
-		view->blocked_on = CORE_BLOCKED_ORDER;
+		view->blocked_on = CORE_BLOCKED_SLOTS;
 	}
 }
 
@@ -232,6 +232,7 @@ core_blocked_text(enum core_blocked blocked)
 		[CORE_BLOCKED_CHECKING] = "checking",
 		[CORE_BLOCKED_ELECTED] = "elected",
 		[CORE_BLOCKED_ORDER] = "drain order",
+		[CORE_BLOCKED_SLOTS] = "slots",
 		[CORE_BLOCKED_PACE] = "pace",
 		[CORE_BLOCKED_BUDGET] = "budget",
 	};

@@ -32,6 +32,23 @@ async function ask(path, options) {
   return body;
 }
 
+// A path, or [path, how long its answer will do, "maybe": null if there is none].
+const kept = new Map();
+async function read(wanted) {
+  const [path, ms, maybe] = Array.isArray(wanted) ? wanted : [wanted, 0];
+  const last = kept.get(path);
+  if (last && Date.now() - last.at < ms) return last.answer;
+  const answer = await ask(path).catch((error) => {
+    if (maybe && error.status === 404) return null;
+    throw error;
+  });
+  if (ms) {
+    if (kept.size > 20) kept.clear();
+    kept.set(path, { at: Date.now(), answer });
+  }
+  return answer;
+}
+
 const may = () => app.session && !app.session.read_only && Boolean(token.get());
 
 // ---- showing -------------------------------------------------------------------------
@@ -84,7 +101,7 @@ function show() {
   }
   if (!app.data || !app.live) return;
   render($("main"), view.show(app.at, app.data, app.live, may()));
-  if (app.at.view === "overview") drawCharts(app.data.history, app.live.notes);
+  if (app.at.view === "overview") drawCharts(app.data.history, [...app.live.notes, ...app.data.ledger.bursts.filter((one) => one.spike).map((one) => ({ at_ms: one.start_ms, level: "warning" }))]);
   performance.mark("warmq-data");
 }
 
@@ -95,7 +112,7 @@ async function readView() {
   if (!view) return show();
   const entries = Object.entries(view.read(at));
   try {
-    const answers = await Promise.all(entries.map(([, path]) => ask(path)));
+    const answers = await Promise.all(entries.map(([, path]) => read(path)));
     if (at !== app.at) return undefined; // somebody has gone on
     app.data = Object.fromEntries(entries.map(([name], index) => [name, answers[index]]));
     app.error = "";
@@ -156,7 +173,7 @@ function toast(words, bad) {
 function dialog(title, inside, yes, danger) {
   const box = $("dialog");
   render(box, h("form", { method: "dialog" }, h("h2", { id: "dialog-title" }, title), inside,
-    h("div", { class: "actions" }, h("button", { value: "no", formnovalidate: true }, yes ? "Not now" : "Close"), yes ? h("button", { value: "yes", class: danger ? "danger" : "primary" }, yes) : null)));
+    h("div", { class: "actions" }, h("button", { type: "button", "data-do": "close" }, yes ? "Not now" : "Close"), yes ? h("button", { value: "yes", class: danger ? "danger" : "primary" }, yes) : null)));
   box.returnValue = "";
   box.showModal();
   return new Promise((resolve) => {
@@ -206,6 +223,7 @@ function go(changes) {
 }
 
 const DOES = {
+  close: () => $("dialog").close("no"),
   token: () => unlock(),
   hold: () => act("hold", JSON.stringify({ on: !app.live.hold }), app.live.hold ? "Switch holding off, for all routes? Every job starts at once, paced; each cold prefix is then written many times." : "", app.live.hold ? "Holding is off." : "Holding is on."),
   act: (data) => act(data.path, data.body, data.ask, data.done),

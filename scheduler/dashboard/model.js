@@ -38,6 +38,31 @@ export function percent(ratio) {
   return ratio === null || ratio === undefined ? "–" : `${(ratio * 100).toFixed(1).replace(/\.0$/, "")} %`;
 }
 
+// Dollars with as many digits as they deserve.
+export function money(dollars) {
+  if (dollars === null || dollars === undefined) return "–";
+  if (dollars === 0) return "$0";
+  if (dollars < 0.01) return `$${dollars.toPrecision(2)}`;
+  return dollars < 100 ? `$${dollars.toFixed(2)}` : `$${grouped(dollars)}`;
+}
+
+const CAUSES = {
+  first: "first of its kind", expired: "expired", stampede: "stampede", hold_limit: "hold limit", proof_miss: "proof missed",
+  new_version: "new version", drift: "drift", ttl_mismatch: "lived too short", evicted_early: "evicted early", other_place: "warm elsewhere",
+  tail: "behind the prefix", server_tool: "provider's tools", keepwarm: "keep-warm", prewarm_wasted: "warmed for nobody",
+  false_split: "false split", retry_waste: "wasted attempt", unknown: "unknown",
+};
+
+export function causeWord(cause) {
+  return CAUSES[cause] || cause;
+}
+
+// The causes of two spans of time, the dearest first (by tokens where nothing is priced).
+export function causes(now, all) {
+  const rows = all.causes.map((one) => ({ ...one, now: now.causes.find((other) => other.cause === one.cause) || { written: 0, full: 0, cost: 0, extra: 0 } }));
+  return rows.sort((a, b) => b.cost - a.cost || b.written + b.full - a.written - a.full);
+}
+
 const two = (value) => String(value).padStart(2, "0");
 
 export function clock(ms) {
@@ -62,6 +87,7 @@ const BLOCKED = {
   checking: ["checking", "held"],
   elected: ["waits for a slot", "later"],
   "drain order": ["drained later", "later"],
+  slots: ["all slots busy", "go"],
   pace: ["pace", "later"],
   budget: ["budget", "budget"],
 };

@@ -13,7 +13,7 @@ const heading = (title, ...more) => h("div", { class: "heading" }, h("h1", {}, t
 
 // ---- overview ------------------------------------------------------------------------
 
-const NOT_WAITING = new Set(["nothing", "no work"]);
+const NOT_WAITING = new Set(["nothing", "no work", "slots"]); // jobs of these start as others end
 
 function heldSum(overview) {
   const sum = { families: 0, waiting: 0, oldest_ms: 0 };
@@ -31,6 +31,7 @@ const REASONS = {
   checking: "The prefix was written; one job shows that it can be read.",
   elected: "One job may write and waits for a slot.",
   "drain order": "The slots work on other prefixes first.",
+  slots: "It is being drained, as fast as there are slots.",
   pace: "The account is approached step by step.",
   budget: "A limit of the account is used up for this minute.",
   parked: "The provider told us to wait.",
@@ -38,7 +39,7 @@ const REASONS = {
   "no worker": "No live worker serves the pool.",
   nothing: "Jobs start as slots become free.",
 };
-const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "drain order", "nothing"];
+const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "drain order", "slots", "nothing"];
 
 function reasonRows(overview) {
   const most = Math.max(1, ...Object.values(overview.blocked).map((one) => one.waiting));
@@ -96,9 +97,60 @@ function tokensTile(history) {
     known && all > 0 ? `${model.percent(sums[0] / all)} read, ${model.percent(sums[1] / all)} written` : "of jobs that are done");
 }
 
+// ---- money ---------------------------------------------------------------------------
+
+function moneyTiles(ledger) {
+  if (!ledger.week.cost) return [];
+  const now = ledger.this_hour, top = model.causes(now, now).find((one) => one.avoidable && one.extra > 0);
+  return [
+    tile("Paid this hour", model.money(now.cost), `last hour ${model.money(ledger.last_hour.cost)}, yesterday ${model.money(ledger.yesterday.cost)}`, "", "#/routes"),
+    tile("Avoidable this hour", model.money(now.avoidable), top ? `mostly ${model.causeWord(top.cause)}` : "nothing to blame", now.avoidable > 0 ? "amber" : ""),
+  ];
+}
+
+export function causeTable(ledger) {
+  const priced = ledger.week.cost > 0;
+  return table("Written tokens and their causes", [
+    { label: "Cause", cell: (one) => [badge(one.avoidable ? "held" : "rest", model.causeWord(one.cause)), h("span", { class: "detail" }, one.meaning)] },
+    { label: "Written this hour", number: true, cell: (one) => model.grouped(one.now.written) },
+    { label: "Written this week", number: true, cell: (one) => model.grouped(one.written) },
+    { label: "Paid in full", number: true, cell: (one) => model.grouped(one.full) },
+    priced ? { label: "Price", number: true, cell: (one) => model.money(one.cost) } : null,
+    priced ? { label: "More than reading", number: true, cell: (one) => one.avoidable && one.extra > 0 ? h("span", { class: "amber" }, model.money(one.extra)) : model.money(one.extra) } : null,
+  ].filter(Boolean), model.causes(ledger.this_hour, ledger.week), { id: "cause", empty: "Nothing was written yet." });
+}
+
+function ledgerNotes(ledger) {
+  return [
+    ledger.week.cost > 0 || ledger.week.calls === 0 ? null : h("p", { class: "quiet" }, "No dollars are shown: no price is known of these models (models[].price_input in the configuration)."),
+    ledger.week.unpriced > 0 && ledger.week.cost > 0 ? h("p", { class: "quiet" }, `${model.grouped(ledger.week.unpriced)} calls were of models without a price; they are in no dollar figure.`) : null,
+    ledger.week.unreported > 0 ? h("p", { class: "quiet" }, `${model.grouped(ledger.week.unreported)} calls said nothing of their usage; they are in no figure here.`) : null,
+    ledger.sums_up ? null : h("p", { class: "amber" }, "Parts of the record were lost: these sums are too small."),
+    ledger.week.saved > 0 ? h("p", { class: "quiet" }, `Holding has saved ${model.money(ledger.week.saved)} in bursts this week: their price against that of the same arrivals, all started at once (simulated).`) : null,
+  ];
+}
+
+export function burstTable(ledger, withRoute) {
+  const priced = ledger.bursts.some((one) => one.cost > 0);
+  return table("Bursts", [
+    { label: "Began", cell: (one) => [model.clock(one.start_ms), one.spike ? [" ", badge("held", "spike")] : null, one.open ? [" ", badge("later", "open")] : null] },
+    withRoute ? { label: "Route", cell: (one) => routeLink(one.route) } : null,
+    { label: "Starts", number: true, cell: (one) => model.grouped(one.starts) },
+    { label: "Writes", number: true, cell: (one) => [model.grouped(one.writes), one.extra_writes ? h("span", { class: "detail amber" }, ` ${model.grouped(one.extra_writes)} too many`) : null] },
+    { label: "Read the prefix", number: true, cell: (one) => model.grouped(one.hits) },
+    { label: "Readable after", number: true, cell: (one) => model.duration(one.readable_ms) },
+    { label: "Held, job by job", number: true, cell: (one) => model.duration(one.held_ms) },
+    { label: "429 and 529", number: true, cell: (one) => model.grouped(one.refusals) },
+    priced ? { label: "Price / all at once", number: true, cell: (one) => `${model.money(one.cost)} / ${model.money(one.naive_cost)}` } : null,
+    { label: "Family", cell: (one) => familyLink(one.family) },
+  ].filter(Boolean), ledger.bursts.slice(0, 12), { empty: "No burst yet: ten starts of one prefix within ten seconds, after a minute of rest." });
+}
+
+// ---- the first view ------------------------------------------------------------------
+
 export const overview = {
   title: "Overview",
-  read: () => ({ history: "history" }),
+  read: () => ({ history: "history", ledger: ["ledger", 5000] }),
   show: (at, data, live) => {
     const now = live.now_ms, held = heldSum(live), history = data.history;
     const done = model.lastMinute(history.at_ms, history.done), came = model.lastMinute(history.at_ms, history.admitted);
@@ -113,11 +165,14 @@ export const overview = {
         tile("In flight", model.grouped(live.all.running), `${model.grouped(live.pools.reduce((sum, pool) => sum + pool.slots, 0))} slots`, "", "#/workers"),
         tile("Done a minute", done === null ? "–" : model.compact(done), came === null ? "" : `${model.compact(came)} came in`),
         tile("Dead", model.grouped(live.counts.dead), "since the scheduler began", live.counts.dead ? "red" : "", "#/dead"),
-        tokensTile(history)),
+        tokensTile(history),
+        moneyTiles(data.ledger)),
       section("Why jobs wait", reasonRows(live)),
       h("div", { class: "pair" },
         section("Tokens a minute", h("div", { class: "chart", "data-keep": "chart-tokens" }, h("p", { class: "empty" }, "A line needs ten seconds."))),
         section("Jobs a minute", h("div", { class: "chart", "data-keep": "chart-jobs" }, h("p", { class: "empty" }, "A line needs ten seconds.")))),
+      section("What was written, and why", causeTable(data.ledger), ledgerNotes(data.ledger)),
+      section("Bursts", burstTable(data.ledger, true)),
       section("Accounts", budgetTable(live)),
       section("What happened", noteList(live.notes.slice(0, 10), now)),
     ];
@@ -247,10 +302,20 @@ export const family = {
 
 // ---- routes --------------------------------------------------------------------------
 
+function paid(ledger, route, name) {
+  const found = ledger.routes.find((one) => one.route === route);
+  return found ? model.money(found[name]) : "–";
+}
+
+function paidColumns(ledger) {
+  return ledger.week.cost > 0 ? [["this_hour", "$ this hour"], ["last_hour", "$ last hour"], ["yesterday", "$ yesterday"], ["week", "$ this week"], ["avoidable", "$ avoidable"]]
+    .map(([name, label]) => ({ label, number: true, cell: (one) => paid(ledger, one.route, name) })) : [];
+}
+
 export const routes = {
   title: "Routes",
-  read: (at) => ({ page: `routes${query({ offset: param(at, "offset") })}` }),
-  show: (at, { page }) => [
+  read: (at) => ({ page: `routes${query({ offset: param(at, "offset") })}`, ledger: ["ledger", 5000] }),
+  show: (at, { page, ledger }) => [
     heading("Routes", h("span", { class: "quiet" }, `${model.grouped(page.total)} in memory`)),
     table("Routes", [
       { label: "Route", class: "name", cell: (one) => h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route) },
@@ -262,6 +327,7 @@ export const routes = {
       { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
       { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
       { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+      ...paidColumns(ledger),
       { label: "Last job came", number: true, cell: (one) => one.seen_ms ? `${model.age(one.seen_ms, page.now_ms)} ago` : "–" },
     ], page.routes, { empty: "No job has been admitted yet.", id: "route" }),
     pager(page.total, page.offset, page.limit, page.routes.length),
@@ -271,8 +337,8 @@ export const routes = {
 export const route = {
   title: "Route",
   parent: "routes",
-  read: (at) => ({ page: `families${query({ route: at.id, show: "all", sort: "work", offset: param(at, "offset") })}`, routes: `routes${query({ route: at.id })}` }),
-  show: (at, { page, routes: found }, live, may) => {
+  read: (at) => ({ page: `families${query({ route: at.id, show: "all", sort: "work", offset: param(at, "offset") })}`, routes: `routes${query({ route: at.id })}`, ledger: [`ledger${query({ route: at.id })}`, 5000, "maybe"] }),
+  show: (at, { page, routes: found, ledger }, live, may) => {
     const one = found.routes[0], alive = model.variants(page.families, live.now_ms);
     if (!one) return [heading(at.id), h("p", { class: "empty" }, "No job of this route is remembered.")];
     return [
@@ -282,18 +348,37 @@ export const route = {
       facts([["Waiting", model.grouped(one.waiting)], ["In flight", model.grouped(one.running)], ["Jobs done", model.grouped(one.jobs_done)],
         ["Prefix hits", model.percent(one.prefix_hit_ratio)], ["Tokens read", model.percent(one.token_read_ratio)],
         ["Read", model.grouped(one.read)], ["Written", model.grouped(one.written)], ["Uncached", model.grouped(one.uncached)],
-        one.singles ? ["Families of one job", model.grouped(one.singles), "nobody shares their prefix"] : null]),
-      section("Versions", table("Versions", [
+        one.singles ? ["Families of one job", model.grouped(one.singles), "nobody shares their prefix"] : null,
+        ...(ledger && ledger.week.cost > 0 ? [["Paid this hour", model.money(ledger.this_hour.cost)], ["Paid this week", model.money(ledger.week.cost)], ["Avoidable this week", model.money(ledger.week.avoidable)]] : [])]),
+      ledger && ledger.versions.length ? section("What each version cost", versionTable(ledger)) : null,
+      section("Versions in memory", table("Versions", [
         { label: "Version", cell: (family) => familyLink(family.id) },
         { label: "State", cell: (family) => stateBadge(family, page.now_ms) },
         { label: "Share of jobs", number: true, cell: (family) => one.jobs_done ? model.percent(family.jobs_done / one.jobs_done) : "–" },
         { label: "Prefix", number: true, cell: (family) => family.tokens ? `${model.grouped(family.tokens)} tokens` : "–" },
-        ...familyColumns(page.now_ms, may).slice(2, 9),
+        ...familyColumns(page.now_ms, may).slice(2, 8),
         { label: "Last job came", number: true, cell: (family) => `${model.age(family.seen_ms, page.now_ms)} ago` },
       ], page.families, { id: "id" }), pager(page.total, page.offset, page.limit, page.families.length)),
+      ledger ? section("What was written, and why", causeTable(ledger), ledgerNotes(ledger)) : null,
+      ledger ? section("Bursts", burstTable(ledger, false)) : null,
     ];
   },
 };
+
+function versionTable(ledger) {
+  return table("Versions by what they cost", [
+    { label: "Version", cell: (one) => [h("b", {}, `v${one.number}`), " ", familyLink(one.family)] },
+    { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : one.alive ? badge("go", "alive") : badge("rest", "gone") },
+    { label: "Share now", number: true, cell: (one) => one.alive ? model.percent(one.share) : "–" },
+    { label: "First seen", cell: (one) => model.day(one.first_ms) },
+    { label: "Last seen", cell: (one) => model.day(one.last_ms) },
+    { label: "Prefix", number: true, cell: (one) => one.tokens ? `${model.grouped(one.tokens)} tokens` : "–" },
+    { label: "Answers", number: true, cell: (one) => model.grouped(one.answers) },
+    { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
+    { label: "Writes", number: true, cell: (one) => model.grouped(one.writes) },
+    { label: "Read / written", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)}` },
+  ], ledger.versions, { id: "family" });
+}
 
 // ---- places --------------------------------------------------------------------------
 
@@ -318,6 +403,15 @@ export const places = {
 
 // ---- workers -------------------------------------------------------------------------
 
+function drainsByRoute(drains) {
+  const routes = new Map();
+  for (const one of drains) {
+    const route = one.route || shortId(one.family), sum = routes.get(route) || { route, family: one.family, families: 0, running: 0 };
+    routes.set(route, { ...sum, families: sum.families + 1, running: sum.running + one.running });
+  }
+  return [...routes.values()].sort((a, b) => b.running - a.running);
+}
+
 export const workers = {
   title: "Pools and workers",
   read: (at) => ({ page: `workers${query({ offset: param(at, "offset") })}`, next: "families?show=busy&sort=work&limit=200" }),
@@ -341,10 +435,10 @@ export const workers = {
         { label: "Next", cell: (one) => one.later.length ? one.later.map((family, index) => [index ? ", " : "", familyLink(family.id, family.route)]) : h("span", { class: "quiet" }, "–") },
       ], rows, { id: "name", empty: "No pool is known: no job has come and no worker has called." }),
       section(`Workers (${model.grouped(page.total)})`, table("Workers", [
-        { label: "Worker", cell: (one) => [h("b", {}, one.label || "(no label)"), h("span", { class: "detail" }, h("code", {}, shortId(one.session)))] },
+        { label: "Worker", cell: (one) => [h("b", {}, one.label || "(no label)"), " ", h("span", { class: "detail" }, h("code", {}, shortId(one.session)))] },
         { label: "Pool", cell: (one) => one.pool },
         { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
-        { label: "Drains now", cell: (one) => one.drains.length ? one.drains.map((drain, index) => [index ? ", " : "", familyLink(drain.family, drain.route || shortId(drain.family)), h("span", { class: "detail" }, ` ${model.grouped(drain.running)}`)]) : h("span", { class: "quiet" }, "nothing") },
+        { label: "Drains now", cell: (one) => one.drains.length ? drainsByRoute(one.drains).map((drain, index) => [index ? ", " : "", drain.families === 1 ? familyLink(drain.family, drain.route) : routeLink(drain.route), h("span", { class: "detail" }, ` ${model.grouped(drain.running)}${drain.families > 1 ? ` in ${drain.families} families` : ""}`)]) : h("span", { class: "quiet" }, "nothing") },
         { label: "Writing", number: true, cell: (one) => one.writing ? badge("held", model.grouped(one.writing)) : "–" },
         { label: "Up for", number: true, cell: (one) => model.age(one.since_ms, page.now_ms) },
       ], page.workers, { id: "session", empty: "No worker is alive: start one with warmq-worker." })),

@@ -27,8 +27,8 @@ const does = {
     page = await context.newPage();
     page.on("pageerror", (error) => errors.push(String(error)));
     page.on("console", (message) => {
-      // A 404 that the page handles is told by the browser all the same.
-      if (message.type() === "error" && !/status of 4\d\d/.test(message.text())) errors.push(message.text());
+      // What the page handles is told by the browser all the same: a 404, a server that ends.
+      if (message.type() === "error" && !/status of 4\d\d|net::ERR_/.test(message.text())) errors.push(message.text());
     });
     await page.goto(url, { waitUntil: "commit" });
   },

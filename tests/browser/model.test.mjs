@@ -44,6 +44,24 @@ test("what blocks a family has a word, a tone and the number that binds", () => 
   assert.equal(model.until({ blocked_until_ms: 0 }, 5000), "");
 });
 
+test("dollars have the digits that they deserve", () => {
+  assert.equal(model.money(0), "$0");
+  assert.equal(model.money(0.00123), "$0.0012");
+  assert.equal(model.money(12.345), "$12.35");
+  assert.equal(model.money(1234.5), "$1,235");
+  assert.equal(model.money(null), "–");
+});
+
+test("causes are ordered by what they cost, with the figures of both spans", () => {
+  const all = { causes: [{ cause: "first", cost: 1, written: 9, full: 0 }, { cause: "stampede", cost: 5, written: 3, full: 0 }] };
+  const now = { causes: [{ cause: "first", cost: 0.5, written: 4, full: 0, extra: 0 }] };
+  const rows = model.causes(now, all);
+  assert.deepEqual(rows.map((one) => one.cause), ["stampede", "first"]);
+  assert.equal(rows[0].now.written, 0);
+  assert.equal(rows[1].now.written, 4);
+  assert.equal(model.causeWord("new_cause"), "new_cause");
+});
+
 test("rates begin anew when a counter did", () => {
   assert.deepEqual(model.rates([0, 60000, 120000], [0, 30, 90]), [30, 60]);
   assert.deepEqual(model.rates([0, 60000, 120000], [50, 80, 10]), [30, null]);

@@ -311,7 +311,7 @@ START_TEST(core_explains_drain_order_and_pauses)
 	core_rig_run(rig, 30000);
 	(void)core_rig_admit(rig, "B", 20);
 	expect_blocked(rig, "B", CORE_BLOCKED_ORDER);
-	expect_blocked(rig, "A", CORE_BLOCKED_ORDER); /* its own jobs are before it */
+	expect_blocked(rig, "A", CORE_BLOCKED_SLOTS); /* its own jobs are before it */
 	event.pause.family = core_rig_node(rig, "B")->id;
 	event.pause.on = true;
 	core_rig_feed(rig, &event);

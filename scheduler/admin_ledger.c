@@ -1,0 +1,283 @@
+#include "scheduler/admin_ledger.h"
+
+#include "scheduler/ruler_ledger.h"
+#include "scheduler/ruler_view_json.h"
+
+#include <stdio.h>
+
+#define HOUR_MS    LEDGER_VIEW_HOUR_MS
+#define BURSTS_MAX 30
+#define NANO       1000000000u
+
+/* ---- pieces ---------------------------------------------------------------------- */
+
+static void
+put_money(struct buffer *out, const char *name, uint64_t nanodollars)
+{
+	char text[64];
+
+	/* A number of JSON, without a detour over floating point. */
+	(void)snprintf(text, sizeof(text), "%llu.%09llu",
+	               (unsigned long long)(nanodollars / NANO),
+	               (unsigned long long)(nanodollars % NANO));
+	ruler_view_json_raw(out, name, span_from(text));
+}
+
+static uint64_t
+avoidable_of(const struct ledger_sums *sums)
+{
+	uint64_t extra = 0;
+
+	for (uint32_t i = 0; i < LEDGER_CAUSE_COUNT; i++)
+		if (ledger_cause_is_avoidable((enum ledger_cause)i))
+			extra += sums->causes[i].extra;
+	return extra;
+}
+
+static void
+put_cause(enum ledger_cause cause, const struct ledger_cause_sum *sum, struct buffer *out)
+{
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_text(out, "cause", span_from(ledger_cause_text(cause)));
+	ruler_view_json_text(out, "meaning", span_from(ledger_cause_meaning(cause)));
+	ruler_view_json_bool(out, "avoidable", ledger_cause_is_avoidable(cause));
+	ruler_view_json_number(out, "calls", sum->calls);
+	ruler_view_json_number(out, "written", sum->written);
+	ruler_view_json_number(out, "full", sum->full);
+	put_money(out, "cost", sum->cost);
+	put_money(out, "extra", sum->extra);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_sums(const char *name, const struct ledger_sums *sums, struct buffer *out)
+{
+	ruler_view_json_open(out, name, '{');
+	ruler_view_json_number(out, "calls", sums->calls);
+	ruler_view_json_number(out, "answers", sums->answers);
+	ruler_view_json_number(out, "read", sums->read);
+	ruler_view_json_number(out, "written", sums->written);
+	ruler_view_json_number(out, "uncached", sums->uncached);
+	ruler_view_json_number(out, "output", sums->output);
+	ruler_view_json_ratio(out, "prefix_hit_ratio", sums->hits, sums->prefixed);
+	ruler_view_json_ratio(out, "token_read_ratio", sums->read,
+	                      sums->read + sums->written + sums->uncached);
+	put_money(out, "cost", sums->cost);
+	put_money(out, "avoidable", avoidable_of(sums));
+	put_money(out, "saved", sums->saved);
+	ruler_view_json_number(out, "unpriced", sums->unpriced);
+	ruler_view_json_number(out, "unreported", sums->unreported);
+	ruler_view_json_number(out, "estimated", sums->estimated);
+	ruler_view_json_open(out, "causes", '[');
+	for (uint32_t i = 0; i < LEDGER_CAUSE_COUNT; i++)
+		if (sums->causes[i].calls > 0)
+			put_cause((enum ledger_cause)i, &sums->causes[i], out);
+	ruler_view_json_close(out, ']');
+	ruler_view_json_close(out, '}');
+}
+
+static uint64_t
+hour_of(uint64_t ms)
+{
+	return ms / HOUR_MS * HOUR_MS;
+}
+
+/* The hour that began `back` hours before this one. */
+static struct ledger_sums
+hour_before(const struct ledger *ledger, uint32_t route, uint64_t now_ms, uint32_t back)
+{
+	struct ledger_sums sums = { 0 };
+	uint64_t hour = hour_of(now_ms), ago = (uint64_t)back * HOUR_MS;
+
+	if (hour >= ago)
+		ledger_view_hours(ledger, route, hour - ago, hour - ago + HOUR_MS, &sums);
+	return sums;
+}
+
+/* ---- hours ----------------------------------------------------------------------- */
+
+static void
+put_hours(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
+          struct buffer *out)
+{
+	ruler_view_json_open(out, "hours", '[');
+	for (uint32_t back = LEDGER_HOURS; back-- > 0;) {
+		struct ledger_sums sums = hour_before(ledger, route, now_ms, back);
+
+		if (sums.calls == 0 && back > 0)
+			continue; /* a week of rest is a short text */
+		ruler_view_json_open(out, NULL, '{');
+		ruler_view_json_number(out, "at_ms",
+		                       hour_of(now_ms) - (uint64_t)back * HOUR_MS);
+		ruler_view_json_number(out, "read", sums.read);
+		ruler_view_json_number(out, "written", sums.written);
+		ruler_view_json_number(out, "uncached", sums.uncached);
+		put_money(out, "cost", sums.cost);
+		put_money(out, "avoidable", avoidable_of(&sums));
+		ruler_view_json_close(out, '}');
+	}
+	ruler_view_json_close(out, ']');
+}
+
+/* ---- bursts ---------------------------------------------------------------------- */
+
+static void
+put_id(struct buffer *out, const char *name, struct id128 id)
+{
+	char hex[ID_HEX_LEN];
+
+	id_encode(id, hex);
+	ruler_view_json_text(out, name, (struct span){ hex, ID_HEX_LEN });
+}
+
+static void
+put_burst(const struct ledger_view_burst *burst, struct buffer *out)
+{
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_text(out, "route", burst->route);
+	put_id(out, "family", burst->family);
+	ruler_view_json_number(out, "start_ms", burst->start_ms);
+	ruler_view_json_number(out, "starts", burst->starts);
+	ruler_view_json_number(out, "hits", burst->hits);
+	ruler_view_json_number(out, "writes", burst->writes);
+	ruler_view_json_number(out, "extra_writes", burst->extra_writes);
+	if (burst->readable_ms == EVENT_UNKNOWN)
+		ruler_view_json_raw(out, "readable_ms", SPAN("null"));
+	else
+		ruler_view_json_number(out, "readable_ms", burst->readable_ms);
+	ruler_view_json_number(out, "held_ms", burst->held_ms);
+	ruler_view_json_number(out, "refusals", burst->refusals);
+	put_money(out, "cost", burst->cost);
+	put_money(out, "naive_cost", burst->naive_cost);
+	ruler_view_json_bool(out, "open", burst->open);
+	ruler_view_json_bool(out, "spike", burst->spike);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_bursts(const struct ledger *ledger, uint32_t route, struct buffer *out)
+{
+	struct ledger_view_burst burst;
+
+	ruler_view_json_open(out, "bursts", '[');
+	for (uint32_t i = 0;
+	     i < BURSTS_MAX && ledger_view_burst(ledger, route, i, &burst); i++)
+		put_burst(&burst, out);
+	ruler_view_json_close(out, ']');
+}
+
+/* ---- routes and their versions --------------------------------------------------- */
+
+static void
+put_version(const struct ledger_view_version *version, struct buffer *out)
+{
+	ruler_view_json_open(out, NULL, '{');
+	put_id(out, "family", version->family);
+	ruler_view_json_number(out, "number", version->number);
+	ruler_view_json_number(out, "first_ms", version->first_ms);
+	ruler_view_json_number(out, "last_ms", version->last_ms);
+	ruler_view_json_number(out, "tokens", version->tokens);
+	ruler_view_json_number(out, "answers", version->answers);
+	ruler_view_json_number(out, "writes", version->writes);
+	ruler_view_json_number(out, "read", version->read);
+	ruler_view_json_number(out, "written", version->written);
+	ruler_view_json_ratio(out, "prefix_hit_ratio", version->hits, version->prefixed);
+	ruler_view_json_ratio(out, "share", version->share_permille, 1000);
+	ruler_view_json_bool(out, "alive", version->alive);
+	ruler_view_json_bool(out, "variant", version->variant);
+	ruler_view_json_bool(out, "split", version->split);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_versions(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
+             struct buffer *out)
+{
+	struct ledger_view_version version;
+
+	ruler_view_json_open(out, "versions", '[');
+	for (uint32_t i = 0; ledger_view_version(ledger, route, i, now_ms, &version); i++)
+		put_version(&version, out);
+	ruler_view_json_close(out, ']');
+}
+
+static void
+put_route(const struct ledger *ledger, uint32_t i, uint64_t now_ms, struct buffer *out)
+{
+	struct ledger_sums last = hour_before(ledger, i, now_ms, 1);
+	struct ledger_sums yesterday = hour_before(ledger, i, now_ms, 24);
+	struct ledger_view_route route;
+
+	ledger_view_route(ledger, i, now_ms, &route);
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_text(out, "route", route.name);
+	ruler_view_json_number(out, "first_ms", route.first_ms);
+	ruler_view_json_number(out, "last_ms", route.last_ms);
+	ruler_view_json_number(out, "versions", route.versions);
+	ruler_view_json_number(out, "versions_seen", route.versions_seen);
+	ruler_view_json_number(out, "variants", route.variants);
+	put_money(out, "split_cost", route.split_cost);
+	put_money(out, "this_hour", route.this_hour.cost);
+	put_money(out, "last_hour", last.cost);
+	put_money(out, "yesterday", yesterday.cost);
+	put_money(out, "week", route.week.cost);
+	put_money(out, "avoidable", avoidable_of(&route.week));
+	ruler_view_json_number(out, "read", route.week.read);
+	ruler_view_json_number(out, "written", route.week.written);
+	ruler_view_json_close(out, '}');
+}
+
+/* ---- the page -------------------------------------------------------------------- */
+
+static void
+put_health(const struct ledger *ledger, struct buffer *out)
+{
+	struct ledger_view_health health;
+
+	ledger_view_health(ledger, &health);
+	ruler_view_json_number(out, "since_ms", health.since_ms);
+	ruler_view_json_bool(out, "sums_up", health.sums_up);
+	ruler_view_json_number(out, "gaps", health.gaps);
+	ruler_view_json_number(out, "gap_ms", health.gap_ms);
+	ruler_view_json_number(out, "hidden", health.hidden);
+}
+
+void
+admin_ledger_serve(struct admin *admin, const struct http_server_request *request,
+                   struct http_server_response *response)
+{
+	const struct ledger *ledger = ruler_ledger(admin->ruler);
+	struct span name = admin_query_text(request, "route");
+	uint64_t now_ms = *admin->now_ms;
+	uint32_t route = name.len > 0 ? ledger_view_find(ledger, name) : LEDGER_VIEW_ALL;
+	struct buffer *out = &response->body;
+	struct ledger_sums sums;
+
+	if (name.len > 0 && route == LEDGER_VIEW_ALL) {
+		admin_put_error(response, 404, "nothing was paid for this route yet");
+		return;
+	}
+	response->content_type = "application/json";
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_number(out, "now_ms", now_ms);
+	put_health(ledger, out);
+	sums = hour_before(ledger, route, now_ms, 0);
+	put_sums("this_hour", &sums, out);
+	sums = hour_before(ledger, route, now_ms, 1);
+	put_sums("last_hour", &sums, out);
+	sums = hour_before(ledger, route, now_ms, 24);
+	put_sums("yesterday", &sums, out);
+	ledger_view_hours(ledger, route, 0, now_ms + 1, &sums);
+	put_sums("week", &sums, out);
+	put_hours(ledger, route, now_ms, out);
+	put_bursts(ledger, route, out);
+	if (name.len > 0)
+		put_versions(ledger, route, now_ms, out);
+	ruler_view_json_open(out, "routes", '[');
+	for (uint32_t i = 0; i < ledger_view_routes(ledger); i++)
+		if (name.len == 0 || i == route)
+			put_route(ledger, i, now_ms, out);
+	ruler_view_json_close(out, ']');
+	ruler_view_json_close(out, '}');
+	(void)buffer_append_byte(out, '\n');
+}

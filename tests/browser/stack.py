@@ -1,0 +1,68 @@
+"""A whole WarmQ with pages: tests/e2e/fleet.py, and what its API says."""
+
+import json
+import re
+import urllib.request
+
+from fleet import Fleet, anthropic_body, long_text, wait_until
+
+TOKEN = "open-sesame"
+KNOBS = {"latency_ms": 50, "prefill_tokens_per_second": 20000, "job_ms": 300}
+PRICES = """
+models:
+  - match: "*"
+    class: sonnet
+    price_input: 3
+    price_output: 15
+"""
+
+
+class Stack(Fleet):
+    """A fleet whose scheduler serves pages, with a token and prices."""
+
+    def __init__(self, directory, upstream_options="", knobs=None, scheduler="", token=TOKEN):
+        settings = scheduler
+        if token:
+            (directory / "token").write_text(token + "\n")
+            settings += f'  token_file: "{directory / "token"}"\n'
+        super().__init__(directory, upstream_options + PRICES, settings,
+                         knobs={**KNOBS, **(knobs or {})})
+
+    def write_config(self, dialect="anthropic"):
+        super().write_config(dialect)
+        text = self.config.read_text()
+        self.config.write_text(text.replace('listen: "off"', 'listen: "127.0.0.1:0"'))
+
+    def start_scheduler(self, name="scheduler"):
+        super().start_scheduler(name)
+        port = wait_until(lambda: re.findall(r'event="serving pages".* port=(\d+)',
+                                             self.log(name)), 15, "pages")[-1]
+        self.url = f"http://127.0.0.1:{port}/"
+
+    def api(self, path):
+        with urllib.request.urlopen(f"{self.url}api/v1/{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def act(self, path, data=None):
+        request = urllib.request.Request(
+            f"{self.url}api/v1/{path}", json.dumps(data or {}).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def send(self, count, route="triage", tokens=6000, reply=None, **more):
+        """A burst of one route; its prefix is made of the route's name."""
+        system = long_text(tokens, f"{route} ")
+        return self.enqueue([anthropic_body(f"Question {n}", system, **more)
+                             for n in range(count)], reply or f"to-{len(route)}", route=route)
+
+    def family(self, route="triage", seconds=15):
+        """The family of a route, once it is there."""
+        found = wait_until(lambda: self.api(f"families?route={route}")["families"], seconds,
+                           f"family of {route}")
+        return found[0]
+
+    def await_blocked(self, kind, route="triage", seconds=20):
+        return wait_until(lambda: [one for one in self.api(f"families?route={route}")["families"]
+                                   if one.get("blocked_kind") == kind], seconds,
+                          f"family that is blocked: {kind}")[0]

@@ -1,0 +1,130 @@
+"""A person who sees the page for the first time can tell why a family does not run: one
+test for each reason, from the overview to the family's own page."""
+
+import pytest
+
+from fleet import wait_until
+from stack import Stack
+
+
+def follow(browser, stack, word, sentence, route="triage"):
+    """From the overview's reasons to the family: each page says the word, the last one the
+    sentence."""
+    browser.open(stack.url)
+    browser.wait_text(word, ".reasons")
+    browser.do("click", selector=f".reasons a:has-text('{word}')")
+    browser.wait_text(word, "tbody")
+    browser.do("click", selector=f"td.name a:has-text('{route}')")
+    browser.wait_text(sentence, ".why")
+    assert word.lower() in browser.text(".why strong").lower()
+
+
+def test_because_its_prefix_is_being_written(browser, tmp_path):
+    with Stack(tmp_path, "    hold_max: 30s", {"prefill_tokens_per_second": 400}) as stack:
+        stack.start_all(1, 20)
+        stack.send(20)
+        stack.await_blocked("being written")
+        follow(browser, stack, "being written",
+               "One request is writing the prefix; the others wait until they can read it, 30 s "
+               "at most.")
+        waiting = stack.api(f"jobs?state=waiting&family={stack.family()['id']}")["total"]
+        assert waiting >= 18, "one writes; a stray one may have come before it"
+        browser.wait_text(f"WAITING ({waiting})", "main")
+        browser.wait_text("lead", "main")
+
+
+def test_because_the_account_is_parked(browser, tmp_path):
+    with Stack(tmp_path, knobs={"retry_after_ms": 50000, "fault_next": "rate_limit",
+                                "fault_next_count": 1}) as stack:
+        stack.start_all(1, 20)
+        stack.send(10)
+        family = stack.await_blocked("parked")
+        assert family["blocked_until_ms"] > 0
+        follow(browser, stack, "account parked", "The provider told the account main:sonnet to wait")
+        browser.wait_text("until ", ".why .detail")
+        browser.wait_text("(in ", ".why .detail")
+        browser.do("hash", hash="#/overview")
+        browser.wait_text("parked until", "main")
+
+
+def test_because_somebody_paused_it(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(10)
+        family = stack.family()
+        browser.open(stack.url + f"#/family/{family['id']}")
+        browser.wait_text("no worker", ".why strong")
+        assert "Pause" not in browser.text("main"), "nobody may act yet"
+        unlock(browser, "wrong-token")
+        browser.wait_text("That is not the token", "#toast")
+        unlock(browser, "open-sesame")
+        browser.wait_text("Pause", "main")
+        browser.do("click", selector="main button:has-text('Pause')")
+        browser.wait_text("It is paused: nothing starts until it is resumed.", ".why")
+        assert stack.family()["paused"] is True
+        follow(browser, stack, "paused", "It is paused")
+        assert "Resume" not in browser.text("main"), "another tab has no token"
+
+
+def unlock(browser, token):
+    browser.do("click", selector="button:has-text('Unlock actions')")
+    browser.do("fill", selector="dialog input", text=token)
+    browser.do("press", text="Enter")
+
+
+def test_because_there_is_no_worker(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(10)
+        stack.await_blocked("no worker")
+        follow(browser, stack, "no worker", "No live worker serves the pool default.")
+        browser.wait_text("start one with --pool", ".why .advice")
+        browser.do("hash", hash="#/workers")
+        browser.wait_text("No worker is alive", "main")
+
+
+def test_because_the_output_budget_is_used_up(browser, tmp_path):
+    limits = "    class_limits:\n      sonnet:\n        otpm: 4000\n"
+    with Stack(tmp_path, limits, {"job_ms": 5000}) as stack:
+        stack.start_all(1, 20)
+        stack.send(30, max_tokens=1000)
+        stack.await_blocked("budget", seconds=30)
+        follow(browser, stack, "budget",
+               "allows 4000 output tokens a minute, and they are used up.")
+        browser.wait_text("output budget", ".why strong")
+        browser.wait_text("1,000 reserved by each: 4 at once", ".why .detail")
+        browser.wait_text("a max_tokens of", ".why .advice")
+
+
+def test_because_others_are_drained_first(browser, tmp_path):
+    with Stack(tmp_path, knobs={"job_ms": 4000}) as stack:
+        stack.start_all(1, 4)
+        stack.send(40, "triage")
+        wait_until(lambda: stack.family("triage")["running"] == 4, 20, "four running jobs")
+        for route in ("translations", "reviews", "letters", "summaries"):
+            stack.send(20, route, 4000)
+        wait_until(lambda: stack.api("families?blocked=drain+order")["total"] >= 2, 20,
+                   "families that come later")
+        route = stack.api("families?blocked=drain+order")["families"][0]["route"]
+        assert stack.family("triage")["blocked_on"] == "slots"
+        follow(browser, stack, "drained later",
+               "It is drained later: the slots of the pool default work on other prefixes first.",
+               route)
+        browser.do("hash", hash="#/workers")
+        browser.wait_text("triage", "main")
+
+
+@pytest.mark.parametrize("word", ["cold", "warm until"])
+def test_and_what_is_warm_is_said_in_words(browser, tmp_path, word):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(6)
+        if word != "cold":
+            stack.start_worker("worker", 10)
+            stack.collect(6, 30, "to-6")
+        browser.open(stack.url + "#/families")
+        browser.wait_text(word, "tbody")
+        assert stack.family()["state"] == ("warm" if word != "cold" else "cold")

@@ -1,0 +1,220 @@
+"""The page as a whole: its figures are the API's, nothing of a user's becomes markup, it is
+accessible, and it goes by the keyboard."""
+
+import json
+import re
+
+import pytest
+
+from fleet import wait_until
+from stack import TOKEN, Stack
+
+EVIL = "<img src=x onerror=window.hurt=1>"
+VIEWS = ["overview", "families", "families?show=all", "routes", "places", "workers", "jobs", "dead"]
+
+
+def cells(browser, selector="tbody tr"):
+    """The texts of the first table that is shown, by the labels of its columns."""
+    return browser.eval(f"""[...document.querySelectorAll({json.dumps(selector)})].map((row) =>
+        Object.fromEntries([...row.querySelectorAll("td")].map((cell) =>
+          [cell.dataset.label, cell.innerText.replace(/\\s+/g, " ").trim()])))""")
+
+
+def grouped(value):
+    return f"{value:,}"
+
+
+def compact(value):
+    for size, unit in ((10 ** 9, "G"), (10 ** 6, "M"), (10 ** 3, "k")):
+        if value >= size:
+            scaled = value / size
+            text = f"{scaled:.0f}" if scaled >= 100 else f"{scaled:.1f}".removesuffix(".0")
+            return f"{text} {unit}"
+    return str(value)
+
+
+def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 30)
+        ids = stack.send(40)
+        stack.collect(40, 60, "to-6")
+        wait_until(lambda: stack.family()["jobs_done"] == 40, 20, "usage")
+        browser.open(stack.url + "#/families")
+        family = stack.family()
+        browser.wait_text(compact(family["read"]), "tbody")
+        [row] = cells(browser)
+        assert row["Family"].startswith("triage") and family["id"][:8] in row["Family"]
+        assert row["State"].startswith("warm until ")
+        assert row["Prefix hits"] == f"{family['prefix_hit_ratio'] * 100:.1f} %".replace(".0 %", " %")
+        assert row["Tokens read"] == f"{family['token_read_ratio'] * 100:.1f} %".replace(".0 %", " %")
+        assert row["Read / written / uncached"] == " / ".join(
+            compact(family[name]) for name in ("read", "written", "uncached"))
+        assert family["written"] == stack.stats()["tokens_written"], "and those of the provider"
+        browser.do("hash", hash=f"#/family/{family['id']}")
+        browser.wait_text(grouped(family["read"]), ".facts")
+        facts = browser.text(".facts")
+        for name in ("read", "written", "uncached", "output", "tokens"):
+            assert grouped(family[name]) in facts, name
+        browser.do("hash", hash="#/overview")
+        ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 40 and one)(stack.api("ledger")),
+                            20, "the ledger")
+        written = sum(one["written"] for one in ledger["week"]["causes"])
+        assert written == ledger["week"]["written"] == stack.stats()["tokens_written"]
+        browser.wait_text(grouped(ledger["week"]["causes"][0]["written"]), "main")
+        browser.wait_text("first of its kind", "main")
+        browser.do("hash", hash=f"#/job/{ids[0]}")
+        browser.wait_text("Nothing is known of this job", "main")
+
+
+def test_nothing_that_users_write_becomes_markup(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.start_worker("worker", 4)
+        stack.await_workers(1)
+        stack.redis("HSET", next(key for key in stack.redis("KEYS", "warmq:session:*")), "label",
+                    EVIL + "\u202e")
+        stack.enqueue(["{}"], route=EVIL, reply="dead")
+        ids = stack.send(6, EVIL, 4000, reply="evil")
+        stack.collect(6, 60, "evil")
+        family = stack.family(EVIL.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20"))
+        browser.open(stack.url)
+        for hash in [f"#/{view}" for view in VIEWS] + [
+                f"#/family/{family['id']}", "#/route/" + EVIL.replace(" ", "%20"),
+                f"#/job/{ids[0]}", f"#/job/{EVIL}", f"#/{EVIL}", f"#/families?q={EVIL}",
+                "#/family/../../x"]:
+            browser.do("hash", hash=hash)
+            browser.wait("document.querySelector('main h1') !== null")
+            if hash in ("#/families", "#/routes"):
+                browser.wait_text("<img src=x", "main")
+            if hash == "#/workers":
+                browser.wait_text("<img src=x", "main")
+            assert browser.eval("document.querySelectorAll('main img, main script').length") == 0, hash
+            assert browser.eval("window.hurt") is None, hash
+
+
+def test_every_view_is_accessible_in_both_colours(browser, tmp_path):
+    with Stack(tmp_path, knobs={"job_ms": 2000}) as stack:
+        stack.start_all(1, 6)
+        stack.send(40)
+        stack.enqueue(["{}"], reply="dead")
+        family = wait_until(lambda: stack.family().get("tokens") and stack.family(), 20, "the family")
+        browser.open(stack.url)
+        serious = {}
+        for view in VIEWS + [f"family/{family['id']}", "route/triage"]:
+            browser.do("hash", hash=f"#/{view}")
+            browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
+                         " && !document.querySelector('main h1').innerText.includes('WarmQ')")
+            for dark in (False, True) if view in ("overview", "families") else (False,):
+                browser.do("media", dark=dark)
+                found = [one for one in browser.do("axe") if one["impact"] in ("serious", "critical")]
+                if found:
+                    serious[f"{view}, {'dark' if dark else 'light'}"] = found
+        assert serious == {}
+
+
+def test_it_goes_by_the_keyboard(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        for route in ("alpha", "beta", "gamma"):
+            stack.send(3, route)
+        wait_until(lambda: stack.api("families")["total"] == 3, 20, "three families")
+        browser.open(stack.url)
+        browser.wait_text("Why jobs wait")
+        browser.do("press", text="2")
+        browser.wait_text("gamma", "tbody")
+        browser.do("press", text="/")
+        assert browser.eval("document.activeElement.name") == "q"
+        for letter in "beta":
+            browser.do("press", text=letter)
+        browser.wait("location.hash.includes('q=beta')")
+        browser.wait("document.querySelectorAll('tbody tr').length === 1")
+        assert browser.eval("document.activeElement.value") == "beta", "it keeps the focus"
+        browser.do("press", text="Tab")
+        browser.eval("document.activeElement.blur()")
+        browser.do("press", text="j")
+        assert browser.eval("document.activeElement.innerText") == "beta"
+        browser.do("press", text="Enter")
+        browser.wait_text("No live worker serves the pool", ".why")
+        browser.do("press", text="?")
+        browser.wait("document.querySelector('dialog').open")
+        browser.do("press", text="Escape")
+        browser.wait("!document.querySelector('dialog').open")
+
+
+def unlock(browser):
+    browser.do("click", selector="button:has-text('Unlock actions')")
+    browser.do("fill", selector="dialog input", text=TOKEN)
+    browser.do("press", text="Enter")
+    browser.wait_text("Lock", "#state")
+
+
+def test_the_switch_and_the_dead_letters(browser, tmp_path):
+    with Stack(tmp_path, knobs={"fault_next": "bad_request", "fault_next_count": 3}) as stack:
+        stack.start_all(1, 10)
+        stack.send(3)
+        wait_until(lambda: stack.api("jobs?state=dead")["total"] == 3, 20, "three deaths")
+        browser.open(stack.url + "#/dead")
+        browser.wait_text("http_400", "tbody")
+        assert "Retry" not in browser.text("main")
+        unlock(browser)
+        browser.wait_text("Retry chosen", "main")
+        browser.do("click", selector="tbody tr:first-child input")
+        browser.do("click", selector="button:has-text('Drop chosen')")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("Dropped 1 jobs", "#toast")
+        assert stack.api("jobs?state=dead")["total"] == 2
+        browser.do("click", selector="button:has-text('Retry all')")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("Queued again. 2 jobs", "#toast")
+        stack.collect(5, 30, "to-6")  # three dead ones said so, two were done
+        browser.do("click", selector="button[role=switch]")
+        browser.wait_text("Switch holding off", "dialog")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("Holding off", "#state")
+        assert stack.api("overview")["hold"] is False
+        browser.do("hash", hash="#/overview")
+        browser.wait_text("Holding is off", "main")
+        browser.do("click", selector="button[role=switch]")
+        browser.wait_text("Holding on", "#state")
+
+
+def test_without_a_token_it_is_read_only_and_says_so(browser, tmp_path):
+    with Stack(tmp_path, token=None) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(3)
+        family = stack.family()
+        browser.open(stack.url + f"#/family/{family['id']}")
+        browser.wait_text("read-only", "#state")
+        browser.wait_text("No live worker", "main")
+        assert browser.eval("document.querySelectorAll('main button').length") == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_on_a_narrow_screen_nothing_sticks_out(browser, tmp_path, dark):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(3, "a-route-with-a-name-as-long-as-a-name-can-be-in-this-world-of-ours")
+        family = stack.family("a-route-with-a-name-as-long-as-a-name-can-be-in-this-world-of-ours")
+        browser.open(stack.url, width=360, height=740, dark=dark)
+        for view in ("overview", "families", "workers", "jobs", f"family/{family['id']}"):
+            browser.do("hash", hash=f"#/{view}")
+            browser.wait("document.querySelector('main h1') !== null")
+            assert browser.eval("document.documentElement.scrollWidth") <= 360, view
+
+
+def test_the_vendored_library_is_what_it_says(tmp_path):
+    """A build needs no npm: the file is here, with its licence and its version."""
+    import hashlib
+    from pathlib import Path
+
+    vendor = Path(__file__).resolve().parents[2] / "scheduler" / "dashboard" / "vendor"
+    text = (vendor / "uPlot.iife.min.js").read_text()
+    version = re.search(r"uPlot \(v([\d.]+)\)", text).group(1)
+    notes = (vendor / "README.md").read_text()
+    assert f"uPlot {version}" in notes and "MIT License" in (vendor / "LICENSE").read_text()
+    for name in ("uPlot.iife.min.js", "uPlot.min.css"):
+        assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() in notes, name
