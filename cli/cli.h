@@ -88,4 +88,7 @@ uint64_t cli_now_ms(void);
 bool cli_is_interrupted(void);
 void cli_catch_signals(void);
 
+/* Whether somebody watches stdout. */
+bool cli_is_terminal(void);
+
 #endif

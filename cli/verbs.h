@@ -12,7 +12,7 @@
 	X(family_ls) X(family_show) \
 	X(prefix_put) X(prefix_ls) X(prefix_show) \
 	X(worker_ls) \
-	X(explain) \
+	X(why) X(top) X(explain) \
 	X(hold_on) X(hold_off) X(hold_status) \
 	X(version)
 /* clang-format on */

@@ -39,6 +39,9 @@ class Stack(Fleet):
                                              self.log(name)), 15, "pages")[-1]
         self.url = f"http://127.0.0.1:{port}/"
 
+    def __exit__(self, kind, value, trace):
+        super().__exit__(kind or KeyboardInterrupt, value, trace)  # nobody waits for long jobs
+
     def api(self, path):
         with urllib.request.urlopen(f"{self.url}api/v1/{path}", timeout=10) as answer:
             return json.load(answer)

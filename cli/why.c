@@ -1,0 +1,240 @@
+#include "cli/page.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define FAMILIES_SHOWN 5
+#define CAUSES_SHOWN   4
+
+struct args {
+	struct cli cli;
+	const char *url;
+};
+
+static const struct option_spec specs[] = {
+	PAGE_OPTION(struct args),
+	CLI_OPTIONS(struct args),
+};
+
+struct story {
+	json_t *overview, *page, *ledger;
+};
+
+/* ---- families -------------------------------------------------------------------- */
+
+static void
+print_until(const json_t *family, uint64_t now_ms)
+{
+	uint64_t until_ms = page_number(family, "blocked_until_ms");
+	time_t seconds = (time_t)(until_ms / 1000);
+	char clock[16], left[32];
+	struct tm parts;
+
+	if (until_ms <= now_ms)
+		return;
+	localtime_r(&seconds, &parts);
+	strftime(clock, sizeof clock, "%H:%M:%S", &parts);
+	printf(" Until %s (in %s).", clock, cli_duration(until_ms - now_ms, left));
+}
+
+static void
+print_family(const json_t *family, uint64_t now_ms)
+{
+	char waiting[32];
+
+	fputs("  ", stdout);
+	cli_print_escaped(span_from(page_text(family, "route")));
+	printf(" %.8s: %s wait, %s. ", page_text(family, "id"),
+	       cli_grouped(page_number(family, "waiting"), waiting),
+	       page_text(family, "blocked_on"));
+	cli_print_escaped(span_from(page_text(family, "why")));
+	print_until(family, now_ms);
+	if (*page_text(family, "advice"))
+		printf(" Advice: %s.", page_text(family, "advice"));
+	putchar('\n');
+}
+
+static void
+print_families(const struct story *story)
+{
+	const json_t *family;
+	size_t i;
+
+	json_array_foreach(json_object_get(story->page, "families"), i, family)
+	{
+		if (i == FAMILIES_SHOWN)
+			break;
+		if (page_number(family, "waiting") > 0 ||
+		    json_is_true(json_object_get(family, "paused")))
+			print_family(family, page_number(story->page, "now_ms"));
+	}
+}
+
+/* ---- accounts -------------------------------------------------------------------- */
+
+static void
+print_accounts(const json_t *overview)
+{
+	uint64_t now_ms = page_number(overview, "now_ms");
+	const json_t *budget;
+	size_t i;
+
+	json_array_foreach(json_object_get(overview, "budgets"), i, budget)
+	{
+		uint64_t parked_ms = page_number(budget, "parked_until_ms");
+		char left[32], reads[16];
+
+		printf("  account %s: %llu at once%s, %s of its input tokens were read",
+		       page_text(budget, "name"),
+		       (unsigned long long)page_number(budget, "pace"),
+		       json_is_true(json_object_get(budget, "rising")) ? " and rising"
+		                                                       : "",
+		       page_percent(budget, "token_read_ratio", reads));
+		if (parked_ms > now_ms)
+			printf(", PARKED for %s", cli_duration(parked_ms - now_ms, left));
+		putchar('\n');
+	}
+}
+
+/* ---- money ----------------------------------------------------------------------- */
+
+static double
+money_of(const json_t *ledger, const char *span, const char *member)
+{
+	return json_number_value(json_object_get(json_object_get(ledger, span), member));
+}
+
+static void
+print_money(const json_t *ledger)
+{
+	char now[32], last[32], yesterday[32], avoidable[32];
+
+	if (money_of(ledger, "week", "cost") <= 0)
+		return;
+	printf("Paid this hour %s, last hour %s, the same hour yesterday %s; avoidable "
+	       "this "
+	       "hour %s.\n",
+	       page_money(money_of(ledger, "this_hour", "cost"), now),
+	       page_money(money_of(ledger, "last_hour", "cost"), last),
+	       page_money(money_of(ledger, "yesterday", "cost"), yesterday),
+	       page_money(money_of(ledger, "this_hour", "avoidable"), avoidable));
+}
+
+static int
+by_written(const void *left, const void *right)
+{
+	uint64_t a = page_number(*(json_t *const *)left, "written");
+	uint64_t b = page_number(*(json_t *const *)right, "written");
+
+	return a > b ? -1 : a < b;
+}
+
+static void
+print_causes(const json_t *ledger)
+{
+	const json_t *week = json_object_get(ledger, "week");
+	const json_t *causes = json_object_get(week, "causes");
+	size_t count = json_array_size(causes);
+	json_t *sorted[32];
+
+	if (count == 0)
+		return;
+	count = MIN(count, ARRAY_SIZE(sorted));
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = json_array_get(causes, i);
+	qsort(sorted, count, sizeof *sorted, by_written);
+	puts("Written this week, and why:");
+	for (size_t i = 0; i < count && i < CAUSES_SHOWN; i++) {
+		char written[32], extra[32];
+		double dollars = json_number_value(json_object_get(sorted[i], "extra"));
+
+		printf("  %-14s %15s tokens  %s%s%s\n", page_text(sorted[i], "cause"),
+		       cli_grouped(page_number(sorted[i], "written"), written),
+		       page_text(sorted[i], "meaning"), dollars > 0 ? "; " : "",
+		       dollars > 0 ? page_money(dollars, extra) : "");
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------- */
+
+static void
+print_story(const struct story *story)
+{
+	page_print_head(story->overview);
+	print_money(story->ledger);
+	page_print_reasons(story->overview);
+	print_families(story);
+	print_accounts(story->overview);
+	print_causes(story->ledger);
+}
+
+static int
+load(const struct args *args, struct story *ret_story)
+{
+	char route[512] = "", families[1024], ledger[1024];
+	bool one = args->cli.argc > 0;
+	int code;
+
+	if (one)
+		page_escape(span_from(args->cli.argv[0]), route, sizeof route);
+	snprintf(families, sizeof families,
+	         "families?show=%s&sort=waiting&limit=5&route=%s", one ? "all" : "held",
+	         route);
+	snprintf(ledger, sizeof ledger, "ledger%s%s", one ? "?route=" : "", route);
+	code = page_get(args->url, "overview", &ret_story->overview);
+	if (code == CLI_OK)
+		code = page_get(args->url, families, &ret_story->page);
+	if (code == CLI_OK && one &&
+	    json_array_size(json_object_get(ret_story->page, "families")) == 0)
+		return cli_fail(
+			CLI_NOT_FOUND,
+			"No job of this route is remembered. `warmq top` shows those "
+			"that have work.");
+	/* Of a route that has paid nothing yet there is no ledger. */
+	if (code == CLI_OK &&
+	    (!one ||
+	     page_number(json_array_get(json_object_get(ret_story->page, "families"), 0),
+	                 "jobs_done") > 0))
+		code = page_get(args->url, ledger, &ret_story->ledger);
+	return code;
+}
+
+static int
+run(struct cli *cli)
+{
+	struct args *args = (struct args *)cli;
+	struct story story = { 0 };
+	int code;
+
+	if (cli->argc > 1)
+		return cli_fail(CLI_USAGE, "It takes one route: warmq why [ROUTE].");
+	code = load(args, &story);
+	if (code == CLI_OK && cli->json) {
+		json_object_set(story.overview, "families",
+		                json_object_get(story.page, "families"));
+		if (story.ledger)
+			json_object_set(story.overview, "ledger", story.ledger);
+		cli_print_json(json_incref(story.overview));
+	} else if (code == CLI_OK) {
+		print_story(&story);
+	}
+	json_decref(story.overview);
+	json_decref(story.page);
+	json_decref(story.ledger);
+	return code;
+}
+
+const struct verb verb_why = {
+	.name = "why",
+	.usage = "why [ROUTE]",
+	.summary = "say what waits, why, until when, and what it costs, in a few lines",
+	.details = "It says what the scheduler's page says, from the same API. With a "
+	           "route,\n"
+		   "of that route only.",
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run,
+	.common = true,
+};

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What the page costs with many families: time to its first figures, and what an open page
+takes from the scheduler and from Redis.
+
+usage: measure.py [FAMILIES]
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
+
+from browser import Browser, missing  # noqa: E402
+from fleet import anthropic_body, long_text, wait_until  # noqa: E402
+from stack import Stack  # noqa: E402
+
+SECONDS = 15
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def commands(stack):
+    text = stack.redis("INFO", "stats").decode()
+    return int(next(line for line in text.splitlines()
+                    if line.startswith("total_commands_processed:")).split(":")[1])
+
+
+def cost(stack, label):
+    pid = stack.processes["scheduler"].pid
+    began, cpu, done = time.monotonic(), cpu_seconds(pid), commands(stack)
+    time.sleep(SECONDS)
+    took = time.monotonic() - began
+    cpu = (cpu_seconds(pid) - cpu) / took * 100
+    done = (commands(stack) - done) / took
+    print(f"{label:32} {cpu:6.1f} % of a core {done:8.1f} commands/s", flush=True)
+
+
+def fill(stack, families):
+    """Two jobs of each: their prefix is shared, and nobody works."""
+    padding = long_text(300, "policy ")
+    for start in range(0, families, 500):
+        stack.enqueue([anthropic_body(f"Question {n}", f"Version {number}. {padding}")
+                       for number in range(start, min(start + 500, families)) for n in range(2)],
+                      route="many")
+    wait_until(lambda: stack.api("overview")["counts"]["families"] >= families, 180, "families")
+    wait_until(lambda: stack.api("overview")["inbox_lag_ms"] == 0, 60, "an empty inbox")
+    time.sleep(3)
+
+
+def first(browser, stack, hash):
+    browser.open(stack.url + hash)
+    browser.wait("performance.getEntriesByName('warmq-data').length > 0")
+    paint = browser.eval("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+    data = browser.eval("performance.getEntriesByName('warmq-data')[0].startTime")
+    print(f"{hash:32} first paint {paint:6.0f} ms, first data {data:6.0f} ms", flush=True)
+
+
+def main():
+    families = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
+    lacks = missing()
+    if lacks:
+        sys.exit(f"measure: {lacks}")
+    folder = Path(tempfile.mkdtemp(prefix="warmq-measure-"))
+    try:
+        with Stack(folder) as stack:
+            stack.start_scheduler()
+            stack.await_ruler()
+            fill(stack, families)
+            print(f"{families} families; one look at all of them takes "
+                  f"{stack.api('overview')['taken_us'] / 1000:.1f} ms", flush=True)
+            time.sleep(12)  # until nobody looks any more
+            cost(stack, "no page is open")
+            browser = Browser()
+            for hash in ("#/families", "#/overview", "#/families", "#/overview", "#/families"):
+                first(browser, stack, hash)
+            cost(stack, "one page, families")
+            others = [Browser() for _ in range(4)]
+            for other in others:
+                other.open(stack.url + "#/families?sort=waiting")
+            time.sleep(2)
+            cost(stack, "five pages, families")
+            for other in [browser, *others]:
+                other.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
