@@ -48,7 +48,8 @@ put_drain(const struct board *board, const struct board_row *row,
 	uint32_t from = (board->samples - count) % BOARD_TRAIL;
 	uint64_t done = row->jobs - MIN(row->jobs, trail->done[from]);
 
-	if (count < 2 || done == 0 || row->waiting == 0)
+	if (count < 2 || done == 0 || row->waiting == 0 ||
+	    row->blocked_on == CORE_BLOCKED_PAUSED)
 		return;
 	ruler_view_json_number(out, "drain_s",
 	                       (uint64_t)row->waiting * count * BOARD_TRAIL_SAMPLES *

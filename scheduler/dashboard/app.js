@@ -288,12 +288,12 @@ function onHash() {
     scrollTo(0, 0);
     if (before) $("main").focus({ preventScroll: true });
   }
-  if (app.live) refresh();
+  refresh();
 }
 
 async function begin() {
+  listen(); // its first word and the view's own figures come at the same time
   onHash();
-  listen();
   setInterval(showState, 2000);
   app.session = await ask("session").catch(() => null);
   show();
