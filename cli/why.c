@@ -231,7 +231,7 @@ const struct verb verb_why = {
 	.usage = "why [ROUTE]",
 	.summary = "say what waits, why, until when, and what it costs, in a few lines",
 	.details = "It says what the scheduler's page says, from the same API. With a "
-	           "route,\n"
+		   "route,\n"
 		   "of that route only.",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
