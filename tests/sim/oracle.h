@@ -54,6 +54,7 @@ struct oracle_job {
 	uint32_t results;
 	bool dead;       /* in the dead letters: its payload stays */
 	bool given_back; /* lost its lease in this call */
+	uint32_t attempts;
 };
 
 struct oracle_lease {
@@ -118,6 +119,9 @@ struct oracle_session {
 	uint64_t c;          /* of the last hello or attach that ran */
 	uint64_t renewed_ms; /* Redis time */
 	bool gone;           /* dying, or forgotten */
+	uint64_t q_last;     /* of the starts of earlier calls */
+	uint64_t q_most;
+	uint64_t q_call; /* the call that q_most is of */
 };
 
 /* One prefix at one provider. */
@@ -183,6 +187,7 @@ struct oracle {
 	uint32_t ended_count;
 	uint32_t freed_count;
 	bool hold_off;
+	bool rules; /* the scheduler that calls is the one that rules */
 
 	/* Redis's own troubles */
 	bool rolled_back, clock_stepped;

@@ -13,6 +13,7 @@ oracle_job_added(struct oracle *oracle, struct span id)
 	oracle->jobs[index].state = ORACLE_JOB_ALIVE;
 	oracle->jobs[index].results = 0;
 	oracle->jobs[index].dead = false;
+	oracle->jobs[index].attempts = 0;
 	oracle->jobs[index].added_us = oracle->agenda->now_us;
 }
 
@@ -271,6 +272,15 @@ judge_budgets(struct oracle *oracle)
 	}
 }
 
+/* Only the dead have a history after their end. */
+static bool
+is_remembered(struct oracle *oracle, const char *id)
+{
+	uint32_t index = oracle_book_job(oracle, span_from(id));
+
+	return index != ORACLE_NONE && oracle->jobs[index].dead;
+}
+
 /* What may be left once everything has ended: nothing that waits. */
 static void
 judge_keys(struct oracle *oracle)
@@ -298,6 +308,11 @@ judge_keys(struct oracle *oracle)
 					            key, (int)id.len, id.data);
 			}
 		}
+		if (strncmp(key, "warmq:past:", 11) == 0 &&
+		    !is_remembered(oracle, key + 11))
+			oracle_fail(oracle, "I12", "%s is left behind", key);
+		if (strcmp(key, "warmq:ended") == 0)
+			oracle_fail(oracle, "I12", "%s is not empty", key);
 		if (strncmp(key, "warmq:later", 11) == 0)
 			oracle_fail(oracle, "I12", "%s is not empty", key);
 	}

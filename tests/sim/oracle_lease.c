@@ -221,6 +221,26 @@ mark_begun(struct oracle *oracle, uint32_t index, const struct protocol_lease *p
 		lease->begun = true;
 }
 
+/* A session never uses a token twice: each call goes on from the last one's. */
+static void
+judge_token(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	uint32_t index = oracle_book_session(oracle, span_from(lease->nonce));
+	struct oracle_session *session;
+
+	if (index == ORACLE_NONE)
+		return;
+	session = &oracle->sessions[index];
+	if (session->q_call != oracle->calls) {
+		session->q_last = session->q_most;
+		session->q_call = oracle->calls;
+	}
+	if (lease->q <= session->q_last)
+		oracle_fail(oracle, "token", "slot %u of %s gets token %" PRIu64 " again",
+		            lease->slot, lease->nonce, lease->q);
+	session->q_most = MAX(session->q_most, lease->q);
+}
+
 void
 oracle_lease_set(struct oracle *oracle, struct span nonce, struct span slot,
                  struct span text)
@@ -254,6 +274,7 @@ oracle_lease_set(struct oracle *oracle, struct span nonce, struct span slot,
 	           (uint32_t)oracle_book_number(slot), &parsed);
 	take_job(oracle, index);
 	count_in(oracle, &oracle->leases[index]);
+	judge_token(oracle, &oracle->leases[index]);
 	oracle->starts++;
 	if (oracle->started_count < ARRAY_SIZE(oracle->started))
 		oracle->started[oracle->started_count++] = index;

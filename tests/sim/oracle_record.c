@@ -27,6 +27,8 @@ oracle_record_lane(struct oracle *oracle, struct span id, struct span record)
 	    !oracle_book_runs(oracle, "grant"))
 		oracle_fail(oracle, "record", "%s changed the generation of %s",
 		            oracle->function, lane->id);
+	if (lane->exists && parsed.generation < lane->now.generation)
+		oracle_fail(oracle, "record", "the generation of %s falls", lane->id);
 	if (!lane->exists || parsed.generation != lane->now.generation) {
 		lane->credits_g = parsed.generation;
 		lane->credits = parsed.credits;

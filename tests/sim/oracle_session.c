@@ -28,11 +28,32 @@ note_settled(struct oracle *oracle)
 	}
 }
 
+/* Functions of the scheduler: whoever rules no more changes nothing. */
+static bool
+is_of_ruler(const struct oracle *oracle)
+{
+	return oracle_book_runs(oracle, "admit") || oracle_book_runs(oracle, "grant") ||
+	       oracle_book_runs(oracle, "reap") || oracle_book_runs(oracle, "promote") ||
+	       oracle_book_runs(oracle, "expire") || oracle_book_runs(oracle, "audit");
+}
+
+static void
+look_for_owner(struct oracle *oracle)
+{
+	const struct span argv[] = { SPAN("HGET"), SPAN("warmq:meta"), SPAN("owner") };
+	struct span owner =
+		reply_text(server_peek(oracle->server, argv, ARRAY_SIZE(argv)));
+
+	oracle->rules = span_equals(owner, oracle_book_word(oracle, ORACLE_WORD_FIRST));
+}
+
 void
 oracle_session_before(struct oracle *oracle)
 {
 	const struct span argv[] = { SPAN("HGET"), SPAN("warmq:meta"), SPAN("hold") };
 
+	if (is_of_ruler(oracle))
+		look_for_owner(oracle);
 	if (oracle_book_runs(oracle, "settle") || oracle_book_runs(oracle, "fail"))
 		note_settled(oracle);
 	if (!oracle_book_runs(oracle, "claim") && !oracle_book_runs(oracle, "settle"))
@@ -137,6 +158,10 @@ note_session(struct oracle *oracle, const struct reply *reply)
 	index = oracle_book_session_make(oracle,
 	                                 oracle_book_word(oracle, ORACLE_WORD_NONCE));
 	session = &oracle->sessions[index];
+	if ((uint64_t)reply_integer(reply_at(reply, 2), 0) <= session->c)
+		oracle_fail(oracle, "session",
+		            "%s of %s answers connection %" PRIu64 " a second time",
+		            oracle->function, session->nonce, session->c);
 	session->c = (uint64_t)reply_integer(reply_at(reply, 2), 0);
 	session->renewed_ms = oracle_book_now_ms(oracle);
 }
@@ -146,6 +171,31 @@ static bool
 is_of_clock(const struct oracle *oracle, struct span what)
 {
 	return oracle->clock_stepped && span_equals(what, SPAN("look"));
+}
+
+/* Real failures count, and nothing else does; the last one is the end. */
+static void
+judge_attempts(struct oracle *oracle, const struct reply *reply)
+{
+	struct span kind = oracle_book_word(oracle, ORACLE_WORD_NONCE + 4);
+	uint64_t most =
+		oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_NONCE + 5));
+	struct oracle_job *job;
+	bool dead = reply_is(reply_at(reply, 2), "dead");
+
+	if (oracle->settled_count != 1 || !reply_is(reply_at(reply, 0), "OK") ||
+	    reply_is(reply_at(reply, 2), "ended") || oracle->rolled_back)
+		return;
+	job = &oracle->jobs[oracle->settled[0]];
+	if (span_equals(kind, SPAN("retry")))
+		job->attempts++;
+	if (span_equals(kind, SPAN("retry")) && dead != (job->attempts >= most))
+		oracle_fail(oracle, "attempts",
+		            "%s is %s after %u of %" PRIu64 " failures", job->id,
+		            dead ? "dead" : "alive", job->attempts, most);
+	if (dead &&
+	    (span_equals(kind, SPAN("defer")) || span_equals(kind, SPAN("unsent"))))
+		oracle_fail(oracle, "attempts", "%s is dead of a deferral", job->id);
 }
 
 /* Nothing is ever put right that was not wrong before. */
@@ -172,12 +222,18 @@ oracle_session_after(struct oracle *oracle, const struct reply *reply)
 {
 	if (is_of_session(oracle))
 		judge_session(oracle, reply);
+	if (is_of_ruler(oracle) && !oracle->rules &&
+	    (reply_is(reply_at(reply, 0), "OK") || oracle->writes > 0))
+		oracle_fail(oracle, "owner", "%s of a scheduler that does not rule",
+		            oracle->function);
 	if (oracle_book_runs(oracle, "hello") || oracle_book_runs(oracle, "attach"))
 		note_session(oracle, reply);
 	if (oracle_book_runs(oracle, "reap") && reply_is(reply_at(reply, 0), "OK"))
 		note_tick(oracle);
-	if (oracle_book_runs(oracle, "fail"))
+	if (oracle_book_runs(oracle, "fail")) {
 		oracle_budget_park(oracle, reply);
+		judge_attempts(oracle, reply);
+	}
 	if (oracle_book_runs(oracle, "audit") && reply_is(reply_at(reply, 0), "OK"))
 		judge_audit(oracle, reply);
 	oracle_start_judge(oracle);

@@ -66,6 +66,8 @@ draw_options(struct producer_job *job, const struct weather *weather, struct prn
 		job->deadline_ms = prng_between(prng, 500, 120000);
 	if (prng_chance(prng, weather->cancel_permille))
 		job->cancel_after_us = prng_between(prng, 1, 60000000);
+	if (weather->hasty)
+		job->cancel_after_us %= 100000;
 	job->reply = prng_chance(prng, weather->reply_permille);
 	job->attempts = (uint32_t)prng_between(prng, 1, 4);
 	job->flaw = (uint32_t)prng_below(prng, FLAWS);
@@ -152,17 +154,25 @@ write_text(struct buffer *out, const char *title, size_t size)
 		buffer_append_text(out, " Answer with care and to the point.");
 }
 
+/* What only a single job has: its system prompt, or its document. */
+static bool
+is_single_system(const struct producer *producer, const struct producer_job *job)
+{
+	return job->kind == PRODUCER_SINGLE &&
+	       !(producer->weather->lonely && job->document > 0);
+}
+
 static void
 write_system(struct producer *producer, const struct producer_job *job, uint32_t number)
 {
 	char title[64];
 
-	if (job->kind == PRODUCER_SINGLE)
+	if (is_single_system(producer, job))
 		(void)snprintf(title, sizeof title, "A prompt of its own, %u.", number);
 	else
 		(void)snprintf(title, sizeof title, "System prompt %u.", job->system);
 	write_text(&producer->body, title,
-	           job->kind == PRODUCER_SINGLE ? SINGLE_SIZE : SYSTEM_SIZE);
+	           is_single_system(producer, job) ? SINGLE_SIZE : SYSTEM_SIZE);
 }
 
 static void
@@ -172,7 +182,10 @@ write_messages(struct producer *producer, const struct producer_job *job, uint32
 	char title[64];
 
 	if (job->document > 0) {
-		(void)snprintf(title, sizeof title, "Document %u.", job->document);
+		(void)snprintf(title, sizeof title, "Document %u.",
+		               job->kind == PRODUCER_SINGLE && producer->weather->lonely
+		                       ? 1000 + number
+		                       : job->document);
 		buffer_append_text(out, "{\"role\":\"user\",\"content\":\"");
 		write_text(out, title, DOCUMENT_SIZE);
 		buffer_append_text(out, "\"},");

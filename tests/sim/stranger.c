@@ -248,6 +248,8 @@ hand_back(struct stranger *stranger, uint32_t slot, uint64_t q)
 static void
 fail(struct stranger *stranger, uint32_t slot, uint64_t q)
 {
+	static const char *const KINDS[] = { "retry", "defer", "unsent" };
+	const char *kind = KINDS[prng_below(&stranger->prng, ARRAY_SIZE(KINDS))];
 	struct line line;
 
 	begin_call(stranger, &line, "fail");
@@ -255,10 +257,10 @@ fail(struct stranger *stranger, uint32_t slot, uint64_t q)
 	add_c(stranger, &line);
 	add(&line, "%u", slot);
 	add(&line, "%" PRIu64, q);
-	add(&line, "%s", prng_chance(&stranger->prng, 800) ? "retry" : "unsent");
+	add(&line, "%s", kind);
 	add(&line, "3");
 	add(&line, "%" PRIu64, prng_below(&stranger->prng, 2) * 700);
-	add(&line, "0");
+	add(&line, "%d", strcmp(kind, "defer") == 0 ? 3000 : 0);
 	add(&line, "stranger");
 	for (int i = 0; i < 3; i++) /* text usage reply */
 		add(&line, "%s", "");

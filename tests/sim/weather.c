@@ -2,6 +2,7 @@
 
 #define SECOND_US UINT64_C(1000000)
 #define RARITIES  UINT64_C(1301) /* see draw_rarities() */
+#define ODDITIES  UINT64_C(9911978)
 
 static const struct wire_knobs CALM_WIRE = {
 	.delay_us_min = 100,
@@ -211,18 +212,102 @@ draw_outage(struct weather *weather, struct prng *prng)
 	            weather->outage_at_us + weather->outage_us + 60 * SECOND_US);
 }
 
-/* Rare ways of the world, each in a share of the seeds.  They are drawn apart, and the
- * number is one under which the seeds that failed before (seeds.txt) draw none of them:
- * so those keep their weather. */
+/* So little is allowed that buckets run empty. */
 static void
-draw_rarities(struct weather *weather)
+draw_tight_limits(struct weather *weather, struct prng *prng)
+{
+	uint32_t *limits = weather->provider.limits[0].per_minute;
+
+	limits[LIMIT_BUCKET_REQUESTS] = (uint32_t)prng_between(prng, 12, 60);
+	limits[LIMIT_BUCKET_INPUT] =
+		(uint32_t)prng_between(prng, 8, 30) * weather->tokens_per_kb;
+	limits[LIMIT_BUCKET_OUTPUT] =
+		(uint32_t)prng_between(prng, 5, 30) * weather->output_tokens;
+	for (int class = 1; class < ENGINE_CLASSES_MAX; class ++)
+		weather->provider.limits[class] = weather->provider.limits[0];
+	for (int bucket = 0; bucket < LIMIT_BUCKET_COUNT; bucket++)
+		weather->limits[bucket] = limits[bucket];
+}
+
+/* Connections are cut while work comes in, and what was under way on them runs later. */
+static void
+draw_echoes(struct weather *weather, struct prng *prng)
+{
+	weather->wire.delay_us_max = 20000;
+	weather->wire.cut_permille = (uint32_t)prng_between(prng, 20, 60);
+	weather->wire.late_permille = 900;
+	weather->wire.late_us_max = prng_between(prng, 1, 4) * SECOND_US;
+	weather->arrive_us = MAX(weather->arrive_us, 30 * SECOND_US);
+	weather->burst_permille = 0;
+}
+
+static void
+draw_impatience(struct weather *weather, struct prng *prng)
+{
+	weather->max_wait_ms = prng_between(prng, 2000, 15000);
+	weather->systems_count = MAX(weather->systems_count, 3);
+	weather->slots = (uint32_t)prng_between(prng, 2, 6);
+}
+
+static void
+draw_haste(struct weather *weather)
+{
+	weather->hasty = true;
+	weather->cancel_permille = 200;
+}
+
+/* Documents of one job only, under system prompts that many have. */
+static void
+draw_lonely(struct weather *weather)
+{
+	weather->lonely = true;
+	weather->single_permille = 400;
+	weather->documents_count = MAX(weather->documents_count, 2);
+}
+
+static struct prng
+fork_apart(const struct weather *weather, uint64_t number)
 {
 	struct prng prng;
 
-	prng_init(&prng, weather->seed + RARITIES * UINT64_C(0x9e3779b97f4a7c15));
-	weather->stranger = prng_chance(&prng, 120);
-	if (prng_chance(&prng, 120))
-		draw_outage(weather, &prng);
+	prng_init(&prng, weather->seed + number * UINT64_C(0x9e3779b97f4a7c15));
+	return prng;
+}
+
+enum oddity {
+	ODDITY_IMPATIENT,
+	ODDITY_TIGHT,
+	ODDITY_ECHOES,
+	ODDITY_HASTY,
+	ODDITY_LONELY,
+	ODDITY_COUNT,
+};
+
+/* Rare ways of the world, each in a share of the seeds.  They are drawn apart, and the
+ * numbers are such that the seeds that failed before (seeds.txt) draw none that they did
+ * not draw then: so those keep their weather. */
+static void
+draw_rarities(struct weather *weather)
+{
+	struct prng rarities = fork_apart(weather, RARITIES);
+	struct prng prng = fork_apart(weather, ODDITIES);
+	bool there[ODDITY_COUNT];
+
+	for (size_t i = 0; i < ARRAY_SIZE(there); i++)
+		there[i] = prng_chance(&prng, 120);
+	if (there[ODDITY_IMPATIENT])
+		draw_impatience(weather, &prng);
+	if (there[ODDITY_TIGHT])
+		draw_tight_limits(weather, &prng);
+	if (there[ODDITY_ECHOES])
+		draw_echoes(weather, &prng);
+	if (there[ODDITY_HASTY])
+		draw_haste(weather);
+	if (there[ODDITY_LONELY])
+		draw_lonely(weather);
+	weather->stranger = prng_chance(&rarities, 120);
+	if (prng_chance(&rarities, 120))
+		draw_outage(weather, &rarities);
 }
 
 void

@@ -44,6 +44,8 @@ struct weather {
 	uint32_t later_permille; /* not_before */
 	uint32_t deadline_permille;
 	uint32_t cancel_permille;
+	bool hasty;  /* cancels come at once */
+	bool lonely; /* single jobs have a document of their own under a system of all */
 	uint32_t bad_permille; /* malformed or unsupported envelopes */
 	uint64_t hold_max_ms;  /* of the jobs; 0: the default */
 	bool unheld;           /* the upstreams hold nobody */
