@@ -237,7 +237,7 @@ on_after(void *context, const struct span *argv, size_t argc, const struct reply
 	if (span_equals(argv[0], SPAN("XADD")) && argc > 3 &&
 	    span_equals(argv[1], SPAN("warmq:jobs")) && reply->kind == REPLY_TEXT &&
 	    !span_equals(argv[3], SPAN("put_prefix")))
-		oracle_job_added(oracle, reply->text);
+		oracle_job_enqueued(oracle, reply->text);
 	if (oracle->function[0] == '\0')
 		return;
 	if (reply->kind == REPLY_ERROR)

@@ -68,7 +68,8 @@ uint32_t oracle_book_node_make(struct oracle *oracle, uint64_t scope, struct id1
 /* The id in an element or a ticket's name; false: a ticket. */
 bool oracle_book_element(struct span element, struct span *ret_id);
 
-void oracle_job_added(struct oracle *oracle, struct span id);
+/* The entry that this call has put into the inbox: one job, or a pack of them. */
+void oracle_job_enqueued(struct oracle *oracle, struct span entry);
 void oracle_job_result(struct oracle *oracle, struct span id);
 void oracle_job_dead(struct oracle *oracle, struct span id);
 void oracle_job_after(struct oracle *oracle);

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-void
-oracle_job_added(struct oracle *oracle, struct span id)
+static void
+add_job(struct oracle *oracle, struct span id)
 {
 	uint32_t index = oracle_book_job(oracle, id);
 
@@ -15,6 +15,66 @@ oracle_job_added(struct oracle *oracle, struct span id)
 	oracle->jobs[index].dead = false;
 	oracle->jobs[index].attempts = 0;
 	oracle->jobs[index].added_us = oracle->agenda->now_us;
+}
+
+/* Elements of a JSON array; 0: it is none. */
+static uint32_t
+count_json(struct span text)
+{
+	uint32_t count = 1;
+	bool quoted = false;
+	int depth = 0;
+
+	if (text.len < 3 || text.data[0] != '[')
+		return 0;
+	for (size_t i = 1; i + 1 < text.len; i++) {
+		char c = text.data[i];
+
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted && (c == '{' || c == '['))
+			depth++;
+		else if (!quoted && (c == '}' || c == ']'))
+			depth--;
+		else if (!quoted && depth == 0 && c == ',')
+			count++;
+	}
+	return count;
+}
+
+/* The same for MessagePack: an array of a 16 bit size. */
+static uint32_t
+count_msgpack(struct span text)
+{
+	const unsigned char *bytes = (const unsigned char *)text.data;
+
+	return text.len < 3 || bytes[0] != 0xdc ? 0 : (uint32_t)bytes[1] << 8 | bytes[2];
+}
+
+void
+oracle_job_enqueued(struct oracle *oracle, struct span entry)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 3; i + 1 < oracle->argc; i += 2) {
+		if (span_equals(oracle->argv[i], SPAN("json")))
+			count = count_json(oracle->argv[i + 1]);
+		if (span_equals(oracle->argv[i], SPAN("m")))
+			count = count_msgpack(oracle->argv[i + 1]);
+	}
+	if (count <= 1) {
+		add_job(oracle, entry);
+		return;
+	}
+	for (uint32_t part = 1; part <= count; part++) {
+		char id[ORACLE_NAME_SIZE];
+
+		(void)snprintf(id, sizeof id, "%.*s.%u", (int)entry.len, entry.data,
+		               part);
+		add_job(oracle, span_from(id));
+	}
 }
 
 static bool
@@ -89,21 +149,21 @@ has_key(struct oracle *oracle, const char *prefix, const char *name)
 	return redis_model_find(oracle->server->model, span_from(key)) != NULL;
 }
 
+/* Its entry, or that of its pack. */
 static bool
 has_entry(struct oracle *oracle, const char *id)
 {
-	const struct span argv[] = { SPAN("XRANGE"), SPAN("warmq:jobs"), span_from(id),
-		                     span_from(id) };
+	struct span entry = { id, strcspn(id, ".") };
+	const struct span argv[] = { SPAN("XRANGE"), SPAN("warmq:jobs"), entry, entry };
 
-	if (strchr(id, '.'))
-		return false;
 	return server_peek(oracle->server, argv, ARRAY_SIZE(argv))->count > 0;
 }
 
 static bool
 has_payload(struct oracle *oracle, const char *id)
 {
-	return has_key(oracle, "warmq:slim:", id) || has_entry(oracle, id);
+	return has_key(oracle, "warmq:slim:", id) ||
+	       (!strchr(id, '.') && has_entry(oracle, id));
 }
 
 /* Whether any list of any family holds the job. */
@@ -158,13 +218,16 @@ is_in_inbox(struct oracle *oracle, const struct oracle_job *job)
 	unsigned long long n = 0;
 	unsigned long long job_ms = 0;
 	unsigned long long job_seq = 0;
+	unsigned long long part = 0;
 
 	if (!has_entry(oracle, job->id))
 		return false;
 	reply = server_peek(oracle->server, argv, ARRAY_SIZE(argv));
 	if (reply->kind == REPLY_TEXT)
 		(void)sscanf(reply->text.data, "%llu-%llu %llu", &ms, &seq, &n);
-	(void)sscanf(job->id, "%llu-%llu", &job_ms, &job_seq);
+	(void)sscanf(job->id, "%llu-%llu.%llu", &job_ms, &job_seq, &part);
+	if (job_ms == ms && job_seq == seq)
+		return n > 0 && part > n; /* the rest of a pack */
 	return job_ms > ms || (job_ms == ms && job_seq > seq);
 }
 
@@ -217,7 +280,7 @@ oracle_census(struct oracle *oracle)
 			            job->id, places,
 			            has_payload(oracle, job->id) ? "" : "out",
 			            is_in_inbox(oracle, job) ? "behind" : "before");
-		if (!has_payload(oracle, job->id))
+		if (!has_payload(oracle, job->id) && !is_in_inbox(oracle, job))
 			oracle_fail(oracle, "lost", "%s has no payload", job->id);
 	}
 }

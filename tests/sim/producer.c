@@ -11,6 +11,7 @@ enum {
 	BODY_MAX = 1 << 20,
 	FLAWS = 5,
 	UNDER_WAY_MAX = 8, /* XADDs that wait for their answers */
+	PACK_MAX = 40,
 };
 
 #define TAG_ACK    0ull
@@ -97,6 +98,17 @@ draw_job(struct producer_job *job, uint32_t number, const struct weather *weathe
 	}
 }
 
+/* Those that were sent alone before there were packs still come at the same time. */
+static void
+draw_packs(struct producer *producer)
+{
+	struct prng prng = producer->prng;
+
+	for (uint32_t i = 0; i < producer->jobs_count; i++)
+		producer->jobs[i].packed =
+			prng_chance(&prng, producer->weather->packed_permille);
+}
+
 static void on_up(void *context);
 static void on_down(void *context);
 static void on_answer(void *context, uint64_t tag, const struct reply *reply);
@@ -120,12 +132,14 @@ producer_init(struct producer *producer, struct wire_hub *hub,
 		.jobs_count = weather->jobs_count,
 		.body = BUFFER_INIT(BODY_MAX),
 		.text = BUFFER_INIT(BODY_MAX),
+		.pack = BUFFER_INIT(BODY_MAX),
 	};
 	prng_init(&producer->prng, seed);
 	producer->jobs = calloc(weather->jobs_count, sizeof *producer->jobs);
 	VERIFY(producer->jobs);
 	for (uint32_t i = 0; i < weather->jobs_count; i++)
 		draw_job(&producer->jobs[i], i, weather, &producer->prng);
+	draw_packs(producer);
 	producer->waiting = weather->jobs_count;
 }
 
@@ -134,6 +148,7 @@ producer_fini(struct producer *producer)
 {
 	buffer_fini(&producer->body);
 	buffer_fini(&producer->text);
+	buffer_fini(&producer->pack);
 	free(producer->jobs);
 }
 
@@ -314,7 +329,7 @@ write_body(struct producer *producer, const struct producer_job *job, uint32_t n
 struct words {
 	struct span argv[48];
 	size_t argc;
-	char texts[24][64];
+	char texts[24][64]; /* of the values */
 	size_t texts_count;
 };
 
@@ -430,30 +445,132 @@ put_prefix(struct producer *producer, const struct producer_job *job)
 	wire_send(&producer->wire, TAG_PREFIX, words.argv, words.argc);
 }
 
+/* The fields of one job; bytes of the body stay in the producer's buffer. */
 static void
-send_job(struct producer *producer, uint32_t number)
+fill_words(struct producer *producer, uint32_t number, struct words *words)
 {
 	struct producer_job *job = &producer->jobs[number];
-	struct words words = { .argv = { SPAN("XADD"), SPAN("warmq:jobs"), SPAN("*") },
-		               .argc = 3 };
-	char name[48];
 
 	write_body(producer, job, number);
 	if (job->kind == PRODUCER_NAMED) {
+		char *name = words->texts[words->texts_count++];
+
 		put_prefix(producer, job);
 		name_prefix(job, name);
-		add(&words, "prefix", span_from(name));
+		add(words, "prefix", span_from(name));
 	}
 	if (job->kind != PRODUCER_BAD || job->flaw != 1)
-		add(&words, "upstream", span_from(producer_upstream(job->upstream)));
-	add_options(&words, job, number);
-	add_shared(&words, job);
+		add(words, "upstream", span_from(producer_upstream(job->upstream)));
+	add_options(words, job, number);
+	add_shared(words, job);
 	if (job->kind == PRODUCER_BAD)
-		add_flaw(&words, job, buffer_span(&producer->body));
+		add_flaw(words, job, buffer_span(&producer->body));
 	else
-		add(&words, "body", buffer_span(&producer->body));
-	job->sent = true;
+		add(words, "body", buffer_span(&producer->body));
+}
+
+static void
+send_job(struct producer *producer, uint32_t number)
+{
+	struct words words = { .argv = { SPAN("XADD"), SPAN("warmq:jobs"), SPAN("*") },
+		               .argc = 3 };
+
+	fill_words(producer, number, &words);
+	producer->jobs[number].sent = true;
+	producer->jobs[number].first = number;
+	producer->jobs[number].part = 0;
 	wire_send(&producer->wire, number, words.argv, words.argc);
+}
+
+/* ---- packs: many jobs in one entry ------------------------------------------------ */
+
+static void
+write_json_object(struct buffer *out, const struct words *words)
+{
+	for (size_t i = 0; i < words->argc; i += 2) {
+		struct span value = words->argv[i + 1];
+		bool is_json = value.len > 1 && value.data[0] == '{' &&
+		               value.data[value.len - 1] == '}';
+
+		buffer_append_text(out, i > 0 ? "," : "{");
+		buffer_append_format(out, "\"%.*s\":", (int)words->argv[i].len,
+		                     words->argv[i].data);
+		if (is_json) {
+			buffer_append(out, value);
+			continue;
+		}
+		buffer_append_byte(out, '"');
+		for (size_t k = 0; k < value.len; k++) {
+			if (value.data[k] == '"' || value.data[k] == '\\')
+				buffer_append_byte(out, '\\');
+			buffer_append_byte(out, value.data[k]);
+		}
+		buffer_append_byte(out, '"');
+	}
+	buffer_append_byte(out, '}');
+}
+
+/* MessagePack: a type byte and so many bytes of a length. */
+static void
+write_head(struct buffer *out, int type, size_t len, int bytes)
+{
+	buffer_append_byte(out, (char)type);
+	for (int i = bytes - 1; i >= 0; i--)
+		buffer_append_byte(out, (char)(len >> (8 * i) & 0xff));
+}
+
+static void
+write_map(struct buffer *out, const struct words *words)
+{
+	write_head(out, 0xde, words->argc / 2, 2);
+	for (size_t i = 0; i < words->argc; i++) {
+		write_head(out, 0xdb, words->argv[i].len, 4);
+		buffer_append(out, words->argv[i]);
+	}
+}
+
+static bool
+is_due(const struct producer *producer, const struct producer_job *job)
+{
+	return !job->sent && job->at_us <= producer->agenda->now_us;
+}
+
+/* All packed ones that are due, up to some; JSON and MessagePack in turns. */
+static void
+send_pack(struct producer *producer, uint32_t number)
+{
+	uint32_t members[PACK_MAX], count = 0;
+	bool as_json = number % 2 == 0;
+	struct buffer *out = &producer->pack;
+	struct span argv[5] = { SPAN("XADD"), SPAN("warmq:jobs"), SPAN("*"),
+		                as_json ? SPAN("json") : SPAN("m") };
+
+	for (uint32_t i = number; i < producer->jobs_count && count < PACK_MAX; i++) {
+		if (producer->jobs[i].packed && is_due(producer, &producer->jobs[i]))
+			members[count++] = i;
+	}
+	buffer_clear(out);
+	if (!as_json)
+		write_head(out, 0xdc, count, 2);
+	for (uint32_t i = 0; i < count; i++) {
+		struct producer_job *job = &producer->jobs[members[i]];
+		struct words words = { 0 };
+
+		fill_words(producer, members[i], &words);
+		job->sent = true;
+		job->first = number;
+		job->part = count > 1 ? i + 1 : 0;
+		if (as_json)
+			buffer_append_byte(out, i > 0 ? ',' : '[');
+		if (as_json)
+			write_json_object(out, &words);
+		else
+			write_map(out, &words);
+	}
+	if (as_json)
+		buffer_append_byte(out, ']');
+	argv[4] = buffer_span(out);
+	wire_send(&producer->wire, number, argv, ARRAY_SIZE(argv));
 }
 
 static void
@@ -464,16 +581,20 @@ send_all_due(struct producer *producer)
 	if (!wire_is_up(&producer->wire))
 		return;
 	for (uint32_t i = 0; i < producer->jobs_count; i++)
-		under_way += producer->jobs[i].sent && !producer->jobs[i].acked;
+		under_way += producer->jobs[i].sent && !producer->jobs[i].acked &&
+		             producer->jobs[i].part <= 1;
 	for (uint32_t i = 0; i < producer->jobs_count; i++) {
 		struct producer_job *job = &producer->jobs[i];
 
 		if (under_way >= UNDER_WAY_MAX)
 			return;
-		if (!job->sent && job->at_us <= producer->agenda->now_us) {
+		if (!is_due(producer, job))
+			continue;
+		if (job->packed)
+			send_pack(producer, i);
+		else
 			send_job(producer, i);
-			under_way++;
-		}
+		under_way++;
 	}
 }
 
@@ -498,23 +619,35 @@ on_cancel(void *context, uint64_t number)
 }
 
 static void
+take_id(struct producer *producer, uint32_t number, struct span entry)
+{
+	struct producer_job *job = &producer->jobs[number];
+	size_t len = (size_t)snprintf(job->entry, sizeof job->entry, "%.*s",
+	                              (int)entry.len, entry.data);
+
+	job->acked = true;
+	producer->waiting--;
+	if (job->part > 0)
+		(void)snprintf(job->entry + len, sizeof job->entry - len, ".%u",
+		               job->part);
+	if (job->cancel_after_us > 0)
+		agenda_in(producer->agenda, job->cancel_after_us, on_cancel, producer,
+		          number);
+}
+
+static void
 on_answer(void *context, uint64_t tag, const struct reply *reply)
 {
 	struct producer *producer = context;
-	struct producer_job *job;
 
 	if (tag >= TAG_PREFIX || reply->kind != REPLY_TEXT)
 		return;
-	job = &producer->jobs[tag];
-	if (job->acked)
-		return;
-	job->acked = true;
-	producer->waiting--;
-	(void)snprintf(job->entry, sizeof job->entry, "%.*s", (int)reply->text.len,
-	               reply->text.data);
-	if (job->cancel_after_us > 0)
-		agenda_in(producer->agenda, job->cancel_after_us, on_cancel, producer,
-		          tag);
+	for (uint32_t i = (uint32_t)tag; i < producer->jobs_count; i++) {
+		const struct producer_job *job = &producer->jobs[i];
+
+		if (job->sent && !job->acked && job->first == tag)
+			take_id(producer, i, reply->text);
+	}
 	send_all_due(producer);
 }
 

@@ -41,8 +41,11 @@ struct producer_job {
 	bool reply;
 	uint32_t attempts;
 	uint32_t flaw; /* of a bad one */
+	bool packed;   /* comes in one entry with those beside it */
 	bool sent, acked;
-	char entry[64]; /* id of its entry, if acked */
+	uint32_t first; /* the first job of the entry it was sent in, … */
+	uint32_t part;  /* … and its place there, from 1; 0: by itself */
+	char entry[64]; /* its id, if acked */
 };
 
 struct producer {
@@ -56,7 +59,7 @@ struct producer {
 	bool named_put[2][2][8]; /* upstream, model, system */
 	uint32_t waiting;        /* not acked yet */
 	uint64_t tags;
-	struct buffer body, text;
+	struct buffer body, text, pack;
 	bool reconnecting;
 };
 

@@ -2,6 +2,7 @@
 
 #define SECOND_US UINT64_C(1000000)
 #define RARITIES  UINT64_C(1301) /* see draw_rarities() */
+#define PACKS     UINT64_C(4328)
 #define ODDITIES  UINT64_C(9911978)
 
 static const struct wire_knobs CALM_WIRE = {
@@ -289,6 +290,7 @@ enum oddity {
 static void
 draw_rarities(struct weather *weather)
 {
+	struct prng packs = fork_apart(weather, PACKS);
 	struct prng rarities = fork_apart(weather, RARITIES);
 	struct prng prng = fork_apart(weather, ODDITIES);
 	bool there[ODDITY_COUNT];
@@ -305,6 +307,8 @@ draw_rarities(struct weather *weather)
 		draw_haste(weather);
 	if (there[ODDITY_LONELY])
 		draw_lonely(weather);
+	weather->packed_permille =
+		prng_chance(&packs, 150) ? (uint32_t)prng_between(&packs, 100, 900) : 0;
 	weather->stranger = prng_chance(&rarities, 120);
 	if (prng_chance(&rarities, 120))
 		draw_outage(weather, &rarities);
