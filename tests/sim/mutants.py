@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mutants.py - break the code on purpose; something must notice each time.
 
-    mutants.py [--seeds N] [--only WORDS] [--list]
+    mutants.py [--seeds N] [--only PATTERN] [--list]
 
 Keeps a copy of the tree in build/mutants and builds there: so each mutant costs one or two
 compilations.  A mutant of mutants.txt is killed by the first seed of the simulator that
@@ -222,11 +222,11 @@ def try_mutant(mutant, seeds, known):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=120)
-    parser.add_argument("--only", default="", help="mutants with these words in their name")
+    parser.add_argument("--only", default="", help="mutants whose name has this pattern")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     mutants = [mutant for mutant in read_mutants(os.path.join(HERE, "mutants.txt"))
-               if options.only in mutant.name]
+               if re.search(options.only, mutant.name)]
     if options.list:
         print("\n".join(mutant.name for mutant in mutants))
         return 0

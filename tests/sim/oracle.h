@@ -81,8 +81,9 @@ struct oracle_lane {
 	uint32_t pool, budget, family;
 	uint32_t in_use; /* own count */
 	uint64_t credits_g;
-	int64_t credits; /* own count of what may still be taken under that g */
-	bool changed;    /* in this call */
+	int64_t credits;    /* own count of what may still be taken under that g */
+	bool changed;       /* in this call */
+	uint64_t ranked_us; /* when its rank changed last */
 };
 
 struct oracle_family {

@@ -3,9 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define RANK_LAST  99999999 /* no turn */
-#define RANK_CLASS 10000000 /* ranks of one priority */
-#define LINGER_US  6000000  /* a drained family keeps its place for a while */
+#define RANK_LAST   99999999 /* no turn */
+#define RANK_CLASS  10000000 /* ranks of one priority */
+#define ONE_PLAN_US 1000000  /* grants of one plan come within */
+#define LINGER_US   6000000  /* a drained family keeps its place for a while */
 
 static bool
 gate_lets_pass(const struct oracle_lane *lane)
@@ -172,14 +173,18 @@ judge_window(struct oracle *oracle, const struct oracle_lease *lease)
 }
 
 /* I4: who is activated while another has work in hand comes behind it.  Ranks that are
- * given anew together, by a scheduler that has just begun to rule, are no order. */
+ * given anew together, by a scheduler that has just begun to rule, are no order; nor are
+ * those of one plan, of which one had to wait for an earlier grant of its lane. */
 static void
-judge_rank(struct oracle *oracle, const struct oracle_lane *lane)
+judge_rank(struct oracle *oracle, struct oracle_lane *lane)
 {
 	uint64_t rank = lane->now.rank;
 	const struct oracle_family *family;
 
-	if (lane->family == ORACLE_NONE || rank == lane->before.rank || rank >= RANK_LAST)
+	if (lane->family == ORACLE_NONE || rank == lane->before.rank)
+		return;
+	lane->ranked_us = oracle->agenda->now_us;
+	if (rank >= RANK_LAST)
 		return;
 	family = &oracle->families[lane->family];
 	for (uint32_t i = 0; i < oracle->families_count; i++) {
@@ -189,6 +194,7 @@ judge_rank(struct oracle *oracle, const struct oracle_lane *lane)
 		if (!family->is_new || other == family || other->pool != family->pool ||
 		    other->turns == 0 || other->bits == 0 || !gate_lets_pass(ahead) ||
 		    ahead->now.rank != ahead->before.rank ||
+		    lane->ranked_us - ahead->ranked_us < ONE_PLAN_US ||
 		    ahead->now.rank >= RANK_LAST ||
 		    ahead->now.rank / RANK_CLASS != rank / RANK_CLASS)
 			continue;

@@ -260,7 +260,7 @@ fail(struct stranger *stranger, uint32_t slot, uint64_t q)
 	add(&line, "%s", kind);
 	add(&line, "3");
 	add(&line, "%" PRIu64, prng_below(&stranger->prng, 2) * 700);
-	add(&line, "%d", strcmp(kind, "defer") == 0 ? 3000 : 0);
+	add(&line, "%d", prng_chance(&stranger->prng, 400) ? 3000 : 0);
 	add(&line, "stranger");
 	for (int i = 0; i < 3; i++) /* text usage reply */
 		add(&line, "%s", "");

@@ -245,9 +245,13 @@ draw_echoes(struct weather *weather, struct prng *prng)
 static void
 draw_impatience(struct weather *weather, struct prng *prng)
 {
-	weather->max_wait_ms = prng_between(prng, 2000, 15000);
+	weather->max_wait_ms = prng_between(prng, 1000, 8000);
 	weather->systems_count = MAX(weather->systems_count, 3);
-	weather->slots = (uint32_t)prng_between(prng, 2, 6);
+	weather->workers_count = 1;
+	weather->pools_count = 1;
+	weather->slots = (uint32_t)prng_between(prng, 2, 8);
+	weather->jobs_count = MAX(weather->jobs_count, 50);
+	weather->burst_permille = 800;
 }
 
 static void
