@@ -297,6 +297,10 @@ close_globals(lua_State *lua)
 		lua_pushnil(lua);
 		lua_setglobal(lua, HIDDEN[i]);
 	}
+	lua_pushboolean(lua, false); /* libraries that are not here: who asks, does without */
+	lua_setglobal(lua, "cjson");
+	lua_pushboolean(lua, false);
+	lua_setglobal(lua, "cmsgpack");
 	lua_getglobal(lua, "math");
 	lua_pushnil(lua);
 	lua_setfield(lua, -2, "random");
