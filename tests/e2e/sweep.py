@@ -125,9 +125,9 @@ class Sweep:
                                        self.fleet.log(name)[-2000:])
             if is_back or not self.killed.is_set() and self.victim != "redis":
                 self.read_results()
-            if self.broken or is_back and not self.ledger.waiting() or \
-                    time.monotonic() > end:
-                return
+            is_over = self.killed.is_set() and is_back and not self.ledger.waiting()
+            if self.broken or is_over or time.monotonic() > end:
+                return  # timers go on making trips until the planned one is met
             time.sleep(0.1)
 
     def verdict(self, proxy):
