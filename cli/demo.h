@@ -41,10 +41,11 @@ uint64_t demo_failed(const struct demo_bursts *bursts);
 uint64_t demo_lower_bound_ms(const struct demo_options *options);
 
 /* What the tokens cost, in millionths of the price of one uncached prefix, and in
- * hundredths of a cent at $3 a million input tokens. */
+ * hundredths of a cent, by the built-in table of models (0: their price is not known). */
 uint64_t demo_price_prefixes(const struct demo_options *options,
                              const struct demo_arm *arm);
-uint64_t demo_price_dollars(const struct demo_arm *arm);
+uint64_t demo_price_dollars(const struct demo_options *options,
+                            const struct demo_arm *arm);
 
 /* The last burst of each arm; in JSON the earlier ones, too. */
 void demo_print(const struct demo_options *options, const struct demo_bursts *naive,

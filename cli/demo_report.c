@@ -1,13 +1,13 @@
 /* demo_report.c - the two arms side by side, for people and for machines. */
 #include "cli/demo.h"
 
+#include "common/io/config_models.h"
+#include "common/text.h"
+
 #include <stdio.h>
 
-#define LATENCY_MS          100  /* of the simulated provider, before any prefill */
-#define PREFILL_PER_MS      10   /* tokens */
-#define WRITE_PERMILLE      1250 /* of the price of an uncached token */
-#define READ_PERMILLE       100  /* likewise */
-#define DOLLARS_PER_MILLION 3    /* input tokens; a common price, for the picture only */
+#define LATENCY_MS     100 /* of the simulated provider, before any prefill */
+#define PREFILL_PER_MS 10  /* tokens */
 
 uint64_t
 demo_lower_bound_ms(const struct demo_options *options)
@@ -18,24 +18,32 @@ demo_lower_bound_ms(const struct demo_options *options)
 	return cold_ms + options->lag_ms + waves * (LATENCY_MS + options->job_ms);
 }
 
+static const struct config_model *
+model_of(const struct demo_options *options)
+{
+	return config_models_find(span_from(options->burst.model));
+}
+
 /* Thousandths of an uncached token. */
 static uint64_t
-weigh(const struct demo_arm *arm)
+weigh(const struct demo_options *options, const struct demo_arm *arm)
 {
-	return arm->written * WRITE_PERMILLE + arm->read * READ_PERMILLE +
-	       arm->uncached * 1000;
+	const struct config_model *model = model_of(options);
+
+	return arm->written * model->write_multiplier +
+	       arm->read * model->read_multiplier + arm->uncached * 1000;
 }
 
 uint64_t
 demo_price_prefixes(const struct demo_options *options, const struct demo_arm *arm)
 {
-	return weigh(arm) * 1000 / MAX(options->burst.prefix_tokens, 1);
+	return weigh(options, arm) * 1000 / MAX(options->burst.prefix_tokens, 1);
 }
 
 uint64_t
-demo_price_dollars(const struct demo_arm *arm)
+demo_price_dollars(const struct demo_options *options, const struct demo_arm *arm)
 {
-	return weigh(arm) * DOLLARS_PER_MILLION / 100000;
+	return weigh(options, arm) / 1000 * model_of(options)->price_input / 100000000;
 }
 
 #define TEXT_SIZE 32
@@ -116,9 +124,8 @@ print_prefixes(const struct table *table, const struct demo_arm *arm, char *text
 static void
 print_dollars(const struct table *table, const struct demo_arm *arm, char *text)
 {
-	uint64_t price = demo_price_dollars(arm);
+	uint64_t price = demo_price_dollars(table->options, arm);
 
-	(void)table;
 	snprintf(text, TEXT_SIZE, "$%llu.%02llu", (unsigned long long)price / 10000,
 	         (unsigned long long)price % 10000 / 100);
 }
@@ -144,6 +151,7 @@ demo_print(const struct demo_options *options, const struct demo_bursts *naive,
 	const struct burst *burst = &options->burst;
 	const struct table table = { options, { last(naive), last(held) } };
 	char jobs[32], tokens[32], job[32], bound[32];
+	char price[80], million[TEXT_NUMBER_SIZE];
 
 	printf("\n%s jobs, %llu prefix%s of %s tokens, %s a job, %llu slots\n\n",
 	       cli_grouped(burst->jobs, jobs), (unsigned long long)burst->families,
@@ -156,7 +164,12 @@ demo_print(const struct demo_options *options, const struct demo_bursts *naive,
 	print_row(&table, "tokens written", print_written);
 	print_row(&table, "tokens read", print_read);
 	print_row(&table, "price, in whole prefixes", print_prefixes);
-	print_row(&table, "price, at $3 a million input tokens", print_dollars);
+	if (model_of(options)->price_input > 0) {
+		(void)text_print_decimal(model_of(options)->price_input, 6, million);
+		(void)snprintf(price, sizeof(price),
+		               "price, at $%s a million input tokens", million);
+		print_row(&table, price, print_dollars);
+	}
 	print_row(&table, "time until all were done", print_makespan);
 	print_row(&table, "longest wait before a request left", print_held);
 	printf("  %-36s %14s %14s\n\n", "lower bound (one writer first)", "",

@@ -72,24 +72,44 @@ ruler_ledger(const struct ruler *ruler)
 
 /* ---- who it was ------------------------------------------------------------------ */
 
-static struct ledger_price
-price_of(const struct ruler *ruler, const struct ruler_family *family, uint64_t at_ms)
+static uint64_t
+hash_of(const struct ruler_model *model)
+{
+	return id_of(model->match, 0).low;
+}
+
+/* Redis knows only the class of a family's model; the ledger knows whose prices it had.
+ */
+static const struct ruler_model *
+model_of(const struct ruler *ruler, const struct ruler_family *family)
 {
 	const struct ruler_config *config = ruler->config;
-	const struct ruler_model *model;
-	struct ledger_price price = { 0 };
+	uint64_t hash = 0;
 	size_t index;
 
+	if (family->seen_ms == 0)
+		hash = ledger_model(ruler->ledger, span_from(family->route), family->id);
+	for (size_t i = 0; hash != 0 && i < config->models_count; i++)
+		if (hash_of(&config->models[i]) == hash)
+			return &config->models[i];
 	if (family->model >= ruler->known.models_count)
-		return price;
+		return NULL;
 	index = ruler->known.models[family->model].model;
-	if (index >= config->models_count)
-		return price;
-	model = &config->models[index];
+	return index < config->models_count ? &config->models[index] : NULL;
+}
+
+static void
+fill_price(const struct ruler *ruler, const struct ruler_family *family,
+           struct ledger_call *call)
+{
+	const struct ruler_model *model = model_of(ruler, family);
+
+	if (!model)
+		return;
+	call->model = hash_of(model);
 	for (size_t i = 0; i < model->prices_count; i++)
-		if (i == 0 || model->prices[i].from_ms <= at_ms)
-			price = model->prices[i].price;
-	return price;
+		if (i == 0 || model->prices[i].from_ms <= call->at_ms)
+			call->price = model->prices[i].price;
 }
 
 static bool
@@ -148,7 +168,7 @@ fill_family(const struct ruler *ruler, const struct ruler_family *family,
 	call->tail_marked = family->tail_marked;
 	call->ttl_ms = family->ttl_ms > 0 ? family->ttl_ms : model.ttl_ms;
 	call->estimate = (uint64_t)leaf->tokens + family->input;
-	call->price = price_of(ruler, family, call->at_ms);
+	fill_price(ruler, family, call);
 	if (!family->opaque)
 		fill_nodes(ruler, family, &model, call);
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#define PRICES (CONFIG_PRICES_MAX + 1) /* of a model */
+
 static void
 fill_limits(const struct config_upstream *from, struct ruler_upstream *to)
 {
@@ -46,19 +48,40 @@ fill_upstreams(const struct config *config, struct setup *setup)
 }
 
 /* Those of the file first, then what is built in; the last one matches everything. */
-static struct ruler_price
-price_of(const struct config_model *model)
+/* Millionths of a dollar for a million tokens are 10^-12 dollars for one. */
+static struct ledger_price
+priced(const struct config_price *from)
 {
-	/* Millionths of a dollar for a million tokens: 10^-12 dollars for one. */
-	return (struct ruler_price){
-		.price = {
-			.input = model->price_input,
-			.output = model->price_output,
-			.write = model->price_input * model->write_multiplier / 1000,
-			.write_1h = model->price_input * model->write_multiplier_1h / 1000,
-			.read = model->price_input * model->read_multiplier / 1000,
-		},
+	return (struct ledger_price){
+		.input = from->input,
+		.output = from->output,
+		.write = from->input * from->write_multiplier / 1000,
+		.write_1h = from->input * from->write_multiplier_1h / 1000,
+		.read = from->input * from->read_multiplier / 1000,
 	};
+}
+
+/* The model's own first: it counts before the first day. */
+static void
+fill_prices(const struct config_model *from, struct ruler_price *to,
+            struct ruler_model *model)
+{
+	const struct config_price own = {
+		.input = from->price_input,
+		.output = from->price_output,
+		.write_multiplier = from->write_multiplier,
+		.write_multiplier_1h = from->write_multiplier_1h,
+		.read_multiplier = from->read_multiplier,
+	};
+
+	to[0] = (struct ruler_price){ .from_ms = 0, .price = priced(&own) };
+	for (size_t i = 0; i < from->prices_count; i++)
+		to[i + 1] = (struct ruler_price){
+			.from_ms = from->prices[i].from_ms,
+			.price = priced(&from->prices[i]),
+		};
+	model->prices = to;
+	model->prices_count = from->prices_count + 1;
 }
 
 static int
@@ -70,7 +93,8 @@ fill_models(const struct config *config, struct setup *setup)
 		built_in++;
 	setup->ruler.models_count = config->models_count + built_in;
 	setup->models = calloc(setup->ruler.models_count, sizeof(*setup->models));
-	setup->prices = calloc(setup->ruler.models_count, sizeof(*setup->prices));
+	setup->prices =
+		calloc(setup->ruler.models_count * PRICES, sizeof(*setup->prices));
 	if (!setup->models || !setup->prices)
 		return ERR_MEMORY;
 	for (size_t i = 0; i < setup->ruler.models_count; i++) {
@@ -85,10 +109,8 @@ fill_models(const struct config *config, struct setup *setup)
 			.tokens_min = (uint32_t)MIN(from->minimum_tokens, UINT32_MAX),
 			.cache_key = from->cache_key,
 			.breakpoint = from->breakpoint,
-			.prices = &setup->prices[i],
-			.prices_count = 1,
 		};
-		setup->prices[i] = price_of(from);
+		fill_prices(from, &setup->prices[i * PRICES], &setup->models[i]);
 	}
 	setup->ruler.models = setup->models;
 	return 0;

@@ -165,13 +165,32 @@ finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 	return 0;
 }
 
+static const char *
+model_complaint(const struct config_model *model)
+{
+	uint64_t last_ms = 0;
+
+	if (model->match[0] == '\0')
+		return "has an entry without match";
+	for (size_t i = 0; i < model->prices_count; i++) {
+		if (model->prices[i].from_ms == 0)
+			return "has a price without from";
+		if (model->prices[i].from_ms <= last_ms)
+			return "has prices that are not in the order of their days";
+		last_ms = model->prices[i].from_ms;
+	}
+	return NULL;
+}
+
 static int
 finish_lists(const struct config *config, struct config_error *reterr)
 {
-	for (size_t i = 0; i < config->models_count; i++)
-		if (config->models[i].match[0] == '\0')
-			return fail(reterr, ERR_MALFORMED, "models", NULL,
-			            "has an entry without match");
+	for (size_t i = 0; i < config->models_count; i++) {
+		const char *complaint = model_complaint(&config->models[i]);
+
+		if (complaint)
+			return fail(reterr, ERR_MALFORMED, "models", NULL, complaint);
+	}
 	for (size_t i = 0; i < config->pools_count; i++)
 		if (config->pools[i].name[0] == '\0')
 			return fail(reterr, ERR_MALFORMED, "pools", NULL,

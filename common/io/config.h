@@ -26,6 +26,7 @@
 #define CONFIG_MODELS_MAX    128 /* of the file; built-in ones come on top */
 #define CONFIG_POOLS_MAX     64
 #define CONFIG_CLASSES_MAX   16 /* limits per upstream */
+#define CONFIG_PRICES_MAX    8  /* of a model, by date */
 #define CONFIG_HEADERS_MAX   16
 #define CONFIG_BETAS_MAX     16
 #define CONFIG_HOSTS_MAX     16
@@ -110,6 +111,15 @@ struct config_upstream {
 	uint64_t hold_max_ms;
 };
 
+/* What a model costs from a day on, midnight UTC. */
+struct config_price {
+	uint64_t from_ms; /* since 1970; 0 = not given */
+	uint64_t input, output;
+	uint64_t write_multiplier;
+	uint64_t write_multiplier_1h;
+	uint64_t read_multiplier;
+};
+
 /* Prices are in millionths of a dollar per million tokens ("3" is 3000000), multipliers
  * in thousandths (1.25 is 1250).  0 as a price = unknown: no dollars are shown. */
 struct config_model {
@@ -124,6 +134,8 @@ struct config_model {
 	bool cache_key;    /* openai-chat: add prompt_cache_key where the job has none */
 	bool breakpoint;   /* openai-chat: add a prompt_cache_breakpoint */
 	bool charge_reads; /* cached tokens count towards the input limit */
+	struct config_price prices[CONFIG_PRICES_MAX]; /* later ones, by date */
+	size_t prices_count;
 };
 
 /* Routes and upstreams whose jobs this pool drains; both patterns must match. */

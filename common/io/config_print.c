@@ -90,6 +90,8 @@ kind_text(enum config_kind kind)
 		return "dollars";
 	case CONFIG_KIND_MULTIPLIER:
 		return "factor";
+	case CONFIG_KIND_DATE:
+		return "date";
 	case CONFIG_KIND_BOOL:
 		return "true, false";
 	case CONFIG_KIND_WORD:
@@ -151,6 +153,7 @@ config_print_reference(struct buffer *out)
 		[CONFIG_SECTION_UPSTREAM] = "`upstreams.<name>`",
 		[CONFIG_SECTION_CLASS_LIMIT] = "`upstreams.<name>.class_limits.<class>`",
 		[CONFIG_SECTION_MODEL] = "`models[]`",
+		[CONFIG_SECTION_PRICE] = "`models[].prices[]`",
 		[CONFIG_SECTION_POOL] = "`pools[]`",
 		[CONFIG_SECTION_SCHEDULER] = "`scheduler`",
 		[CONFIG_SECTION_WORKER] = "`worker`",

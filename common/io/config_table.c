@@ -143,6 +143,25 @@ const struct config_key config_table_keys[] = {
 	{ ROW(MODEL, BOOL, "charge_reads"), FIELD(config_model, charge_reads),
 	  .initial = "false", .help = "Cached tokens count towards the input limit." },
 
+	{ ROW(PRICE, DATE, "from"), FIELD(config_price, from_ms), .min = 1,
+	  .max = UINT64_MAX, .depends = "required",
+	  .help = "The day from which on it counts, such as `2026-10-01` (UTC)." },
+	{ ROW(PRICE, PRICE, "price_input"), FIELD(config_price, input),
+	  .max = (uint64_t)1000000 * 100000, .initial = "0",
+	  .help = "As above, and so are all below." },
+	{ ROW(PRICE, PRICE, "price_output"), FIELD(config_price, output),
+	  .max = (uint64_t)1000000 * 100000, .initial = "0",
+	  .help = "Dollars per million output tokens." },
+	{ ROW(PRICE, MULTIPLIER, "write_multiplier"),
+	  FIELD(config_price, write_multiplier), .max = 100000, .initial = "1.25",
+	  .help = "Price of a written token, in input tokens." },
+	{ ROW(PRICE, MULTIPLIER, "write_multiplier_1h"),
+	  FIELD(config_price, write_multiplier_1h), .max = 100000, .initial = "2",
+	  .help = "The same for an entry that lives an hour." },
+	{ ROW(PRICE, MULTIPLIER, "read_multiplier"), FIELD(config_price, read_multiplier),
+	  .max = 100000, .initial = "0.1",
+	  .help = "Price of a read token, in input tokens." },
+
 	{ ROW(POOL, NAME, "name"), FIELD(config_pool, name), .depends = "required",
 	  .help = "What `worker.pool` says. Several entries may have the same name." },
 	{ ROW(POOL, PAIR, "match"), FIELD(config_pool, match_route), .initial = "*, *",
@@ -220,6 +239,13 @@ const struct config_group config_table_groups[] = {
 	{ GROUP(ROOT, MODEL, LIST, "models"), LIST(config, models),
 	  .count_max = CONFIG_MODELS_MAX,
 	  .help = "Models by pattern; the first match counts, then the built-in ones." },
+	{ GROUP(MODEL, PRICE, LIST, "prices"), LIST(config_model, prices),
+	  .count_max = CONFIG_PRICES_MAX,
+	  .help = "What the model costs from a day on, the oldest first; before the "
+	          "first "
+	          "day its own `price_input` and so on count. Each token is booked at "
+	          "the "
+	          "price of the moment." },
 	{ GROUP(ROOT, POOL, LIST, "pools"), LIST(config, pools),
 	  .count_max = CONFIG_POOLS_MAX,
 	  .help = "Who drains what; the first match counts, then the pool `default`." },

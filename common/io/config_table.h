@@ -15,6 +15,7 @@ enum config_section {
 	CONFIG_SECTION_UPSTREAM,
 	CONFIG_SECTION_CLASS_LIMIT,
 	CONFIG_SECTION_MODEL,
+	CONFIG_SECTION_PRICE,
 	CONFIG_SECTION_POOL,
 	CONFIG_SECTION_SCHEDULER,
 	CONFIG_SECTION_WORKER,
@@ -29,6 +30,7 @@ enum config_kind {
 	CONFIG_KIND_INTEGER,
 	CONFIG_KIND_PRICE,      /* decimal, in millionths */
 	CONFIG_KIND_MULTIPLIER, /* decimal, in thousandths */
+	CONFIG_KIND_DATE,       /* YYYY-MM-DD, its midnight in ms */
 	CONFIG_KIND_BOOL,
 	CONFIG_KIND_WORD,    /* one of `words`; stored as int, the index */
 	CONFIG_KIND_LIST,    /* of texts, into an array with a count beside it */

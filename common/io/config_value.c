@@ -79,6 +79,62 @@ set_name(const struct config_key *key, void *base, struct span text, char *ret_r
 	return store_text(field_of(key, base), key->size, text, ret_reason);
 }
 
+#define DAY_MS      86400000
+#define YEAR_LEAST  1970
+#define YEAR_MOST   9999
+#define DAYS_TO_ERA 719468 /* from 1 March of the year 0 to 1970 */
+
+/* The days since 1970 of a day of our calendar: years begin in March here, so that the
+ * odd day is their last. */
+static uint64_t
+days_of(uint64_t year, uint64_t month, uint64_t day)
+{
+	uint64_t years = month <= 2 ? year - 1 : year;
+	uint64_t era = years / 400, of_era = years % 400;
+	uint64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+
+	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
+	       DAYS_TO_ERA;
+}
+
+static void
+print_date(uint64_t ms, char *out)
+{
+	uint64_t days = ms / DAY_MS + DAYS_TO_ERA;
+	uint64_t era = days / 146097, of_era = days % 146097;
+	uint64_t years =
+		(of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+	uint64_t of_year = of_era - (365 * years + years / 4 - years / 100);
+	uint64_t month = (5 * of_year + 2) / 153;
+	uint64_t day = of_year - (153 * month + 2) / 5 + 1;
+
+	month = month < 10 ? month + 3 : month - 9;
+	years += era * 400 + (month <= 2);
+	(void)snprintf(out, TEXT_NUMBER_SIZE, "%04u-%02u-%02u", (unsigned)years,
+	               (unsigned)month, (unsigned)day);
+}
+
+static int
+parse_date(struct span text, uint64_t *ret_ms)
+{
+	char again[TEXT_NUMBER_SIZE];
+	uint64_t year, month, day, ms;
+
+	if (text.len != 10 || text.data[4] != '-' || text.data[7] != '-')
+		return ERR_MALFORMED;
+	if (text_parse_unsigned((struct span){ text.data, 4 }, YEAR_MOST, &year) < 0 ||
+	    text_parse_unsigned((struct span){ text.data + 5, 2 }, 12, &month) < 0 ||
+	    text_parse_unsigned((struct span){ text.data + 8, 2 }, 31, &day) < 0 ||
+	    year < YEAR_LEAST || month == 0 || day == 0)
+		return ERR_MALFORMED;
+	ms = days_of(year, month, day) * DAY_MS;
+	print_date(ms, again);
+	if (!span_equals(text, span_from(again))) /* the 30th of February */
+		return ERR_MALFORMED;
+	*ret_ms = ms;
+	return 0;
+}
+
 /* How each kind of number is read, written and explained. */
 static int
 parse_number(enum config_kind kind, struct span text, uint64_t *ret_value)
@@ -92,6 +148,8 @@ parse_number(enum config_kind kind, struct span text, uint64_t *ret_value)
 		return text_parse_decimal(text, 6, ret_value);
 	case CONFIG_KIND_MULTIPLIER:
 		return text_parse_decimal(text, 3, ret_value);
+	case CONFIG_KIND_DATE:
+		return parse_date(text, ret_value);
 	default:
 		return text_parse_unsigned(text, UINT64_MAX, ret_value);
 	}
@@ -113,6 +171,9 @@ print_number(enum config_kind kind, uint64_t value, char *out)
 	case CONFIG_KIND_MULTIPLIER:
 		(void)text_print_decimal(value, 3, out);
 		break;
+	case CONFIG_KIND_DATE:
+		print_date(value, out);
+		break;
 	default:
 		(void)text_print_unsigned(value, out);
 		break;
@@ -129,6 +190,8 @@ number_form(enum config_kind kind)
 		return "must be a size with its unit, such as 200b, 64k or 8m";
 	case CONFIG_KIND_PRICE:
 		return "must be dollars, such as 3 or 0.25";
+	case CONFIG_KIND_DATE:
+		return "must be a day of the calendar, such as 2026-10-01";
 	case CONFIG_KIND_MULTIPLIER:
 		return "must be a number such as 2, 1.25 or 0.025";
 	default:
@@ -198,6 +261,7 @@ config_value_set(const struct config_key *key, void *base, struct span text,
 	case CONFIG_KIND_INTEGER:
 	case CONFIG_KIND_PRICE:
 	case CONFIG_KIND_MULTIPLIER:
+	case CONFIG_KIND_DATE:
 		return set_number(key, base, text, ret_reason);
 	case CONFIG_KIND_BOOL:
 		return set_bool(key, base, text, ret_reason);
@@ -351,10 +415,16 @@ word_of(const struct config_key *key, const void *base)
 bool
 config_value_is_unset(const struct config_key *key, const void *base)
 {
+	uint64_t number;
+
 	if (key->initial)
 		return false;
 	if (key->kind == CONFIG_KIND_WORD)
 		return word_of(key, base) == CONFIG_VALUE_UNSET_WORD;
+	if (key->kind == CONFIG_KIND_DATE) {
+		memcpy(&number, const_field_of(key, base), sizeof number);
+		return number == 0;
+	}
 	return const_field_of(key, base)[0] == '\0';
 }
 
@@ -407,6 +477,7 @@ config_value_print(const struct config_key *key, const void *base, struct buffer
 	case CONFIG_KIND_INTEGER:
 	case CONFIG_KIND_PRICE:
 	case CONFIG_KIND_MULTIPLIER:
+	case CONFIG_KIND_DATE:
 		memcpy(&value, field, sizeof value);
 		print_number(key->kind, value, number);
 		(void)buffer_append_text(out, number);

@@ -65,6 +65,18 @@ ledger_take(struct ledger *ledger, const struct ledger_call *call)
 		take_silent(ledger, call);
 }
 
+uint64_t
+ledger_model(struct ledger *ledger, struct span route, struct id128 family)
+{
+	uint32_t row = ledger_route_find(ledger, route);
+	const struct ledger_version *version;
+
+	if (row == UINT32_MAX)
+		return 0;
+	version = ledger_route_version(ledger, row, family);
+	return version ? version->model : 0;
+}
+
 void
 ledger_take_pressure(struct ledger *ledger, struct span name, uint64_t at_ms)
 {

@@ -116,7 +116,8 @@ struct ledger_call {
 	enum ledger_purpose purpose;
 	enum lane_role role;
 	uint64_t at_ms; /* when it was reported */
-	struct span route, place, model;
+	struct span route, place;
+	uint64_t model; /* whose prices these are; a number of the caller's, 0 none */
 	struct id128 family;
 	uint32_t domain;
 	struct ledger_node nodes[LINEAGE_MAX]; /* root first; the last is the family's */
@@ -147,6 +148,10 @@ struct ledger *ledger_init(void *memory, size_t memory_size,
                            const struct ledger_config *config, uint64_t since_ms);
 
 void ledger_take(struct ledger *ledger, const struct ledger_call *call);
+
+/* Whose prices a family had last: what its calls said as `model`; 0 if it is not known.
+ */
+uint64_t ledger_model(struct ledger *ledger, struct span route, struct id128 family);
 
 /* The provider said 429 or 529 to somebody of this place. */
 void ledger_take_pressure(struct ledger *ledger, struct span place, uint64_t at_ms);

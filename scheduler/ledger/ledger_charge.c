@@ -366,6 +366,7 @@ count_version(struct charge *charge, const struct verdict *leaf)
 	version->domain = call->domain;
 	version->last_ms = MAX(version->last_ms, charge->target.at_ms);
 	version->dirty = true;
+	version->model = call->model;
 	version->extra = charge->write_price > call->price.read
 	                         ? charge->write_price - call->price.read
 	                         : 0;

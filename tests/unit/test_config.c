@@ -425,6 +425,87 @@ START_TEST(config_the_manual_has_the_table_as_it_is)
 }
 END_TEST
 
+/* ---- prices by date -------------------------------------------------------------- */
+
+START_TEST(config_prices_have_a_day_from_which_they_count)
+{
+	struct config *config = parsed("models:\n"
+	                               "  - match: claude-x*\n"
+	                               "    price_input: 3\n"
+	                               "    prices:\n"
+	                               "      - from: 2026-10-01\n"
+	                               "        price_input: 2.5\n"
+	                               "        read_multiplier: 0.05\n"
+	                               "      - from: 2027-02-28\n"
+	                               "        price_input: 2\n");
+	const struct config_model *model = &config->models[0];
+
+	ck_assert_uint_eq(model->prices_count, 2);
+	ck_assert_uint_eq(model->prices[0].from_ms, 1790812800000);
+	ck_assert_uint_eq(model->prices[0].input, 2500000);
+	ck_assert_uint_eq(model->prices[0].read_multiplier, 50);
+	ck_assert_uint_eq(model->prices[0].write_multiplier, 1250);
+	ck_assert_uint_eq(model->prices[1].from_ms, 1803772800000);
+	config_destroy(config);
+}
+END_TEST
+
+START_TEST(config_every_day_reads_back_as_it_was_written)
+{
+	static const struct {
+		const char *text;
+		uint64_t days;
+	} days[] = {
+		{ "1970-01-02", 1 },     { "1972-02-29", 789 },
+		{ "2000-02-29", 11016 }, { "2000-03-01", 11017 },
+		{ "2026-12-31", 20818 }, { "2100-02-28", 47540 },
+		{ "2100-03-01", 47541 }, { "9999-12-31", 2932896 },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(days); i++) {
+		char text[200];
+		struct buffer out = BUFFER_INIT(1 << 20);
+		struct config *config;
+
+		(void)snprintf(text, sizeof(text),
+		               "models:\n  - match: a\n    prices:\n      - from: %s\n",
+		               days[i].text);
+		config = parsed(text);
+		ck_assert_uint_eq(config->models[0].prices[0].from_ms,
+		                  days[i].days * 86400000);
+		ck_assert_int_eq(config_print(config, &out), 0);
+		ck_assert_ptr_nonnull(strstr(buffer_text(&out), days[i].text));
+		buffer_fini(&out);
+		config_destroy(config);
+	}
+}
+END_TEST
+
+START_TEST(config_prices_stand_in_the_order_of_their_days)
+{
+	unfinished("models: [{match: a, prices: [{price_input: 3}]}]",
+	           "has a price without from");
+	unfinished(
+		"models: [{match: a, prices: [{from: 2026-02-01}, {from: 2026-02-01}]}]",
+		"in the order of their days");
+}
+END_TEST
+
+START_TEST(config_refuses_days_that_there_are_not)
+{
+	static const char *const bad[] = { "2026-02-29", "2026-13-01", "2026-00-01",
+		                           "2026-1-1",   "26-01-01",   "today",
+		                           "2026-04-31", "1969-12-31", "2100-02-29" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		char text[200];
+
+		(void)snprintf(text, sizeof(text),
+		               "models: [{match: a, prices: [{from: %s}]}]", bad[i]);
+		refused(text, ERR_MALFORMED, 1, "must be a day of the calendar");
+	}
+}
+END_TEST
+
 SUITE_MAIN("config", config_without_a_file_has_all_defaults, config_reads_a_whole_file,
            config_derives_by_dialect_and_host_what_is_not_said,
            config_unknown_keys_are_errors_with_line_and_nearest_key,
@@ -438,4 +519,8 @@ SUITE_MAIN("config", config_without_a_file_has_all_defaults, config_reads_a_whol
            config_prints_what_it_reads_back,
            config_missing_file_is_an_error_with_its_path,
            config_the_sample_is_valid_and_names_every_section,
-           config_the_manual_has_the_table_as_it_is)
+           config_the_manual_has_the_table_as_it_is,
+           config_prices_have_a_day_from_which_they_count,
+           config_every_day_reads_back_as_it_was_written,
+           config_refuses_days_that_there_are_not,
+           config_prices_stand_in_the_order_of_their_days)

@@ -220,9 +220,30 @@ START_TEST(ruler_ledger_books_what_was_billed_and_is_no_evidence)
 }
 END_TEST
 
+START_TEST(ruler_ledger_books_each_token_at_the_price_of_its_day)
+{
+	static const struct ruler_price prices[] = {
+		{ 0, { .input = 3000000, .write = 3750000, .read = 300000 } },
+		{ 2000005, { .input = 2000000, .write = 2500000, .read = 200000 } },
+	};
+
+	begin();
+	rig.model.prices = prices;
+	rig.model.prices_count = 2;
+	rule_over(META("1-0", "1-0"), "[]", NULL);
+	events("[1-0 [e x]] " DONE("2000004-0", "1999000", "0", "10000"));
+	ck_assert_uint_eq(health().total.cost, 10000 * 3750 + 20 * 3000);
+	events(DONE("2000005-0", "1999900", "10000", "0"));
+	ck_assert_uint_eq(health().total.cost,
+	                  10000 * 3750 + 20 * 3000 + 10000 * 200 + 20 * 2000);
+	ck_assert_uint_eq(health().total.unpriced, 0);
+}
+END_TEST
+
 SUITE_MAIN("ruler_ledger", ruler_ledger_books_a_line_under_its_route_and_place,
            ruler_ledger_stores_its_rows_with_the_cursor,
            ruler_ledger_goes_on_where_its_rows_end, ruler_ledger_books_nothing_twice,
            ruler_ledger_shows_that_lines_were_lost, ruler_ledger_remembers_over_a_restart,
            ruler_ledger_books_attempts_without_an_answer_as_waste,
-           ruler_ledger_books_what_was_billed_and_is_no_evidence)
+           ruler_ledger_books_what_was_billed_and_is_no_evidence,
+           ruler_ledger_books_each_token_at_the_price_of_its_day)
