@@ -6,6 +6,7 @@
 #include "scheduler/admin_act.h"
 #include "scheduler/admin_api.h"
 #include "scheduler/admin_ask.h"
+#include "scheduler/admin_drift.h"
 #include "scheduler/admin_guard.h"
 #include "scheduler/admin_jobs.h"
 #include "scheduler/admin_ledger.h"
@@ -153,6 +154,7 @@ static const struct page api_pages[] = {
 	{ "/api/v1/history", admin_api_serve_history },
 	{ "/api/v1/notes", admin_api_serve_notes },
 	{ "/api/v1/ledger", admin_ledger_serve },
+	{ "/api/v1/drift", admin_drift_serve },
 	{ "/api/v1/workers", admin_worker_serve },
 	{ "/api/v1/jobs", admin_jobs_serve_list },
 };
@@ -187,6 +189,8 @@ serve_family(struct admin *admin, const char *rest,
 		admin_put_error(response, 400, "the id of a family is 32 hex digits");
 	else if (!rest[len])
 		admin_api_serve_family(admin, id, request, response);
+	else if (strcmp(rest + len, "/writers") == 0)
+		admin_api_serve_writers(admin, id, response);
 	else if (strcmp(rest + len, "/prefix") == 0)
 		admin_prefix_serve(admin, id, request, response);
 	else

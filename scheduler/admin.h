@@ -10,7 +10,7 @@
  *   admin_api      what the ruler's memory answers at once, from the board
  *   admin_ledger   what was paid, and why
  *   admin_ask      what Redis has to be asked for, on a connection of its own
- *   admin_jobs     jobs, dead letters;  admin_worker, admin_prefix
+ *   admin_jobs     jobs, dead letters;  admin_worker, admin_prefix, admin_drift
  *   admin_act      actions
  *   admin_live     the stream that feeds open pages, once a second for all of them
  *

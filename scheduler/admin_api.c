@@ -215,6 +215,15 @@ admin_api_serve_family(struct admin *admin, struct id128 id,
 }
 
 void
+admin_api_serve_writers(struct admin *admin, struct id128 id,
+                        struct http_server_response *response)
+{
+	begin(response);
+	board_put_writers(&admin->board, id, &response->body);
+	end(response);
+}
+
+void
 admin_api_serve_routes(struct admin *admin, const struct http_server_request *request,
                        struct http_server_response *response)
 {

@@ -16,6 +16,8 @@ void admin_api_serve_families(struct admin *admin,
 void admin_api_serve_family(struct admin *admin, struct id128 id,
                             const struct http_server_request *request,
                             struct http_server_response *response);
+void admin_api_serve_writers(struct admin *admin, struct id128 id,
+                             struct http_server_response *response);
 void admin_api_serve_routes(struct admin *admin,
                             const struct http_server_request *request,
                             struct http_server_response *response);

@@ -166,6 +166,24 @@ put_bursts(const struct ledger *ledger, uint32_t route, struct buffer *out)
 	ruler_view_json_close(out, ']');
 }
 
+/* ---- places ---------------------------------------------------------------------- */
+
+static void
+put_places(const struct ledger *ledger, struct buffer *out)
+{
+	struct ledger_view_place place;
+
+	ruler_view_json_open(out, "places", '[');
+	for (uint32_t i = 0; ledger_view_place(ledger, i, &place); i++) {
+		ruler_view_json_open(out, NULL, '{');
+		ruler_view_json_text(out, "place", place.name);
+		ruler_view_json_number(out, "last_ms", place.last_ms);
+		put_sums("ever", &place.ever, out);
+		ruler_view_json_close(out, '}');
+	}
+	ruler_view_json_close(out, ']');
+}
+
 /* ---- routes and their versions --------------------------------------------------- */
 
 static void
@@ -271,6 +289,7 @@ admin_ledger_serve(struct admin *admin, const struct http_server_request *reques
 	put_sums("week", &sums, out);
 	put_hours(ledger, route, now_ms, out);
 	put_bursts(ledger, route, out);
+	put_places(ledger, out);
 	if (name.len > 0)
 		put_versions(ledger, route, now_ms, out);
 	ruler_view_json_open(out, "routes", '[');

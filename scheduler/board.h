@@ -155,6 +155,10 @@ void board_put_row(const struct board *board, const struct board_row *row,
 void board_put_totals(const struct board *board, struct buffer *out);
 void board_put_notes(const struct board *board, uint32_t max, struct buffer *out);
 
+/* The last requests of a family that wrote, the latest first, as an array. */
+void board_put_writers(const struct board *board, struct id128 family,
+                       struct buffer *out);
+
 /* The routes that match `text`, most work first: name, families, jobs, tokens. */
 void board_put_routes(struct board *board, const struct board_query *query,
                       struct buffer *out);

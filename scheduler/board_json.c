@@ -145,6 +145,54 @@ board_put_notes(const struct board *board, uint32_t max, struct buffer *out)
 	ruler_view_json_close(out, ']');
 }
 
+/* ---- writers --------------------------------------------------------------------- */
+
+#define WRITERS_SHOWN 12
+
+static void
+put_known(struct buffer *out, const char *name, int64_t value)
+{
+	if (value >= 0)
+		ruler_view_json_number(out, name, (uint64_t)value);
+}
+
+static void
+put_writer(const struct ruler_writer *writer, struct buffer *out)
+{
+	const struct protocol_usage *usage = &writer->usage;
+
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_number(out, "at_ms", writer->at_ms);
+	ruler_view_json_text(out, "role", span_from(lane_role_text(writer->role)));
+	put_known(out, "sent_ms", usage->sent_ms);
+	put_known(out, "first_ms", usage->first_ms);
+	put_known(out, "read", MAX(usage->read, usage->billed_read));
+	put_known(out, "written", MAX(usage->written, usage->billed_written));
+	put_known(out, "uncached", usage->uncached);
+	put_known(out, "output", usage->output);
+	ruler_view_json_close(out, '}');
+}
+
+void
+board_put_writers(const struct board *board, struct id128 family, struct buffer *out)
+{
+	const struct ruler *ruler = board->ruler;
+	uint32_t shown = 0;
+
+	ruler_view_json_open(out, "writers", '[');
+	for (uint32_t i = 1; i <= ruler->writers_count && shown < WRITERS_SHOWN; i++) {
+		const struct ruler_writer *writer =
+			&ruler->writers[(ruler->writers_next + RULER_WRITERS_MAX - i) %
+		                        RULER_WRITERS_MAX];
+
+		if (!id_equals(writer->family, family))
+			continue;
+		put_writer(writer, out);
+		shown++;
+	}
+	ruler_view_json_close(out, ']');
+}
+
 /* ---- routes ---------------------------------------------------------------------- */
 
 struct route {

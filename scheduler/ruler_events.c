@@ -176,13 +176,28 @@ core_pressure(struct span what)
 
 /* ---- one line -------------------------------------------------------------------- */
 
+/* For pages: who wrote, and what the provider said of it. */
 static void
-count_usage(struct ruler *ruler, const struct protocol_event *line)
+remember_writer(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
+{
+	struct ruler_writer *writer = &ruler->writers[ruler->writers_next];
+
+	if (line->usage.written <= 0 && line->usage.billed_written <= 0)
+		return;
+	*writer = (struct ruler_writer){ line->family, at_ms,
+		                         ruler_events_role(line->role), line->usage };
+	ruler->writers_next = (ruler->writers_next + 1) % RULER_WRITERS_MAX;
+	ruler->writers_count = MIN(ruler->writers_count + 1, (uint32_t)RULER_WRITERS_MAX);
+}
+
+static void
+count_usage(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
 {
 	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, line->family);
 	struct ruler_family *family;
 
 	ruler->health.done++;
+	remember_writer(ruler, at_ms, line);
 	if (place == RULER_SHELF_NONE)
 		return;
 	ruler_shelf_touch(&ruler->known.family_shelf, place);
@@ -358,7 +373,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		tell_usage(ruler, now_ms, at_ms, EVENT_BEGAN, line);
 		return;
 	case PROTOCOL_EVENT_DONE:
-		count_usage(ruler, line);
+		count_usage(ruler, at_ms, line);
 		tell_usage(ruler, now_ms, at_ms, EVENT_DONE, line);
 		return;
 	case PROTOCOL_EVENT_BACK:

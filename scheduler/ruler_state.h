@@ -34,6 +34,7 @@
 #define RULER_GLANCES_MAX   100
 #define RULER_SESSIONS_MAX  4096
 #define RULER_PREFIXES_MAX  64
+#define RULER_WRITERS_MAX   512
 #define RULER_UNDECIDED_MAX 64
 #define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
 
@@ -247,6 +248,14 @@ struct ruler_sizes {
 	uint64_t asked_ms, round_trip_ms; /* of that look */
 };
 
+/* A request that wrote to the cache. */
+struct ruler_writer {
+	struct id128 family;
+	uint64_t at_ms; /* when it was reported */
+	enum lane_role role;
+	struct protocol_usage usage;
+};
+
 struct ruler {
 	const struct ruler_config *config;
 	struct prng prng;
@@ -312,6 +321,8 @@ struct ruler {
 	int64_t books_difference;            /* as of the last look */
 	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
 	struct ruler_health health;
+	struct ruler_writer writers[RULER_WRITERS_MAX]; /* the last ones, in a ring */
+	uint32_t writers_next, writers_count;
 	uint64_t lane_drift, function_errors, delivery_errors; /* of meta, last seen */
 	struct ruler_sizes sizes;
 	struct tally tally;

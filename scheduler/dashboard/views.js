@@ -266,11 +266,23 @@ function revealed(prefix) {
     h("summary", {}, `Part ${index + 1}, ${model.grouped(one.bytes)} bytes`), h("pre", {}, one.text))));
 }
 
+function writerTable({ writers }) {
+  return table("Requests that wrote", [
+    { label: "Reported", cell: (one) => model.clock(one.at_ms) },
+    { label: "As", cell: (one) => one.role },
+    { label: "To its first event", number: true, cell: (one) => one.first_ms && one.sent_ms ? model.duration(one.first_ms - one.sent_ms) : "–" },
+    { label: "Read", number: true, cell: (one) => model.grouped(one.read) },
+    { label: "Written", number: true, cell: (one) => model.grouped(one.written) },
+    { label: "Uncached", number: true, cell: (one) => model.grouped(one.uncached) },
+    { label: "Output", number: true, cell: (one) => model.grouped(one.output) },
+  ], writers, { empty: "None since this scheduler began." });
+}
+
 export const family = {
   title: "Family",
   parent: "families",
-  read: (at) => ({ family: `families/${at.id}`, prefix: `families/${at.id}/prefix`, running: `jobs?state=running&limit=10&family=${at.id}`, waiting: `jobs?state=waiting&limit=10&family=${at.id}` }),
-  show: (at, { family: one, prefix, running, waiting }, live, may) => {
+  read: (at) => ({ family: `families/${at.id}`, prefix: `families/${at.id}/prefix`, running: `jobs?state=running&limit=10&family=${at.id}`, waiting: `jobs?state=waiting&limit=10&family=${at.id}`, writers: `families/${at.id}/writers`, ledger: ["ledger", 5000] }),
+  show: (at, { family: one, prefix, running, waiting, writers, ledger }, live, may) => {
     const now = live.now_ms;
     return [
       heading([h("span", {}, one.route), " ", h("code", {}, shortId(one.id))], may ? h("div", { class: "actions" },
@@ -293,6 +305,8 @@ export const family = {
       ]),
       section("Its prefix", laneTable(one, prefix ? prefix.segments : [], now)),
       prefix ? revealed(prefix) : null,
+      section("Last writers", writerTable(writers)),
+      section("Bursts", burstTable({ bursts: ledger.bursts.filter((burst) => burst.family === one.id) }, false)),
       h("div", { class: "pair" },
         section(`Running (${model.grouped(running.total)})`, jobTable(running, "Running jobs", "None runs.")),
         section(`Waiting (${model.grouped(waiting.total)})`, jobTable(waiting, "Waiting jobs", "None waits."))),
@@ -337,14 +351,15 @@ export const routes = {
 export const route = {
   title: "Route",
   parent: "routes",
-  read: (at) => ({ page: `families${query({ route: at.id, show: "all", sort: "work", offset: param(at, "offset") })}`, routes: `routes${query({ route: at.id })}`, ledger: [`ledger${query({ route: at.id })}`, 5000, "maybe"] }),
-  show: (at, { page, routes: found, ledger }, live, may) => {
+  read: (at) => ({ page: `families${query({ route: at.id, show: "all", sort: "work", offset: param(at, "offset") })}`, routes: `routes${query({ route: at.id })}`, ledger: [`ledger${query({ route: at.id })}`, 5000, "maybe"], drift: [`drift${query({ route: at.id })}`, 15000, "maybe"] }),
+  show: (at, { page, routes: found, ledger, drift }, live, may) => {
     const one = found.routes[0], alive = model.variants(page.families, live.now_ms);
     if (!one) return [heading(at.id), h("p", { class: "empty" }, "No job of this route is remembered.")];
     return [
       heading(at.id),
       alive.length > 1 ? h("div", { class: "why later" }, h("strong", {}, `${alive.length} versions are alive`),
         h("p", {}, "Each is written for itself. After a deploy the old one runs dry; if both stay, they are variants and each pays its own writes.")) : null,
+      drift && drift.kind !== "none" ? driftBox(drift, ledger) : null,
       facts([["Waiting", model.grouped(one.waiting)], ["In flight", model.grouped(one.running)], ["Jobs done", model.grouped(one.jobs_done)],
         ["Prefix hits", model.percent(one.prefix_hit_ratio)], ["Tokens read", model.percent(one.token_read_ratio)],
         ["Read", model.grouped(one.read)], ["Written", model.grouped(one.written)], ["Uncached", model.grouped(one.uncached)],
@@ -365,6 +380,17 @@ export const route = {
   },
 };
 
+// What the last change of a route was, to the byte, and what it has cost.
+function driftBox(drift, ledger) {
+  const newer = ledger && ledger.versions.find((one) => one.family === drift.newer), older = ledger && ledger.versions.find((one) => one.family === drift.older);
+  const cause = ledger && ledger.week.causes.filter((one) => ["new_version", "drift"].includes(one.cause)).reduce((sum, one) => sum + one.extra, 0);
+  return h("div", { class: "why held" }, h("strong", {}, `The last change: ${drift.kind}`),
+    h("p", {}, newer && older ? [h("b", {}, `v${newer.number}`), " ", familyLink(drift.newer), " came on ", model.day(newer.first_ms), " beside ", h("b", {}, `v${older.number}`), " ", familyLink(drift.older), ". "] : null,
+      `They differ in the ${drift.part} part from byte ${model.grouped(drift.byte)} on. ${drift.fix}`),
+    cause > 0 ? h("p", {}, `New versions and drift of this route have cost ${model.money(cause)} more than reading this week.`) : null,
+    drift.newer_text !== undefined ? h("pre", {}, `${drift.older_text}\n${drift.newer_text}`) : null);
+}
+
 function versionTable(ledger) {
   return table("Versions by what they cost", [
     { label: "Version", cell: (one) => [h("b", {}, `v${one.number}`), " ", familyLink(one.family)] },
@@ -384,8 +410,8 @@ function versionTable(ledger) {
 
 export const places = {
   title: "Places",
-  read: (at) => ({ page: `families${query({ show: "families", sort: "work", offset: param(at, "offset") })}` }),
-  show: (at, { page }, live) => {
+  read: (at) => ({ ledger: ["ledger", 5000], page: `families${query({ show: "families", sort: "work", offset: param(at, "offset") })}` }),
+  show: (at, { page, ledger }, live) => {
     const accounts = live.budgets.map((one) => one.name);
     return [
       heading("Places"),
@@ -396,7 +422,16 @@ export const places = {
           : [stateBadge(one, page.now_ms), h("span", { class: "detail" }, `${model.grouped(one.jobs_done)} done, ${model.percent(one.prefix_hit_ratio)} hits, ${model.grouped(one.running || 0)} in flight`)] })),
       ], page.families, { id: "id", empty: "No family is remembered." }),
       pager(page.total, page.offset, page.limit, page.families.length),
-      section("Load of each place", budgetTable(live)),
+      section("What each upstream was asked", table("Upstreams", [
+        { label: "Upstream", cell: (one) => h("b", {}, one.place) },
+        { label: "Requests", number: true, cell: (one) => model.grouped(one.ever.calls) },
+        { label: "Prefix hits", number: true, cell: (one) => model.percent(one.ever.prefix_hit_ratio) },
+        { label: "Tokens read", number: true, cell: (one) => model.percent(one.ever.token_read_ratio) },
+        { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.ever.read)} / ${model.compact(one.ever.written)} / ${model.compact(one.ever.uncached)}` },
+        ledger.week.cost > 0 ? { label: "Price", number: true, cell: (one) => model.money(one.ever.cost) } : null,
+        { label: "Last used", number: true, cell: (one) => `${model.age(one.last_ms, page.now_ms)} ago` },
+      ].filter(Boolean), ledger.places, { id: "place", empty: "No upstream has been asked yet." })),
+      section("Load of each account", budgetTable(live)),
     ];
   },
 };

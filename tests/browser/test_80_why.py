@@ -3,7 +3,7 @@ test for each reason, from the overview to the family's own page."""
 
 import pytest
 
-from fleet import wait_until
+from fleet import anthropic_body, long_text, wait_until
 from stack import Stack
 
 
@@ -128,3 +128,33 @@ def test_and_what_is_warm_is_said_in_words(browser, tmp_path, word):
         browser.open(stack.url + "#/families")
         browser.wait_text(word, "tbody")
         assert stack.family()["state"] == ("warm" if word != "cold" else "cold")
+
+
+def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(browser, tmp_path):
+    """What last Tuesday's price jump was: the route, the byte, the dollars."""
+    def send(stack, date, reply):
+        system = f"You are the triage desk. Today is {date}. " + long_text(6000, "policy ")
+        stack.enqueue([anthropic_body(f"Question {n}", system) for n in range(12)], reply,
+                      route="triage")
+        stack.collect(12, 60, reply)
+
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 20)
+        send(stack, "2026-11-23", "first")
+        send(stack, "2026-11-24", "second")
+        ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 24 and one)(
+            stack.api("ledger?route=triage")), 20, "the ledger")
+        cause = next(one for one in ledger["week"]["causes"] if one["cause"] == "new_version")
+        assert cause["written"] > 6000 and cause["cost"] > 0
+        browser.open(stack.url + "#/overview")
+        browser.wait_text("new version")
+        browser.do("hash", hash="#/routes")
+        browser.do("click", selector="td.name a:has-text('triage')")
+        browser.wait_text("The last change: date", ".why.held")
+        text = browser.text(".why.held")
+        drift = stack.api("drift?route=triage")
+        assert f"system part from byte {drift['byte']}" in text
+        assert "Move the date behind the shared part" in text
+        assert "v2" in text and "v1" in text
+        assert f"${cause['extra']:.2f}" in text
+        assert "2026-11-24" not in text.replace("2026-11-24 ", ""), "no prompt without rights"

@@ -47,8 +47,14 @@ def read(scheduler, path, operation):
         return answer, {"$ref": "#/components/schemas/Overview"}
     query = "&".join(f"{one['name']}={one['example']}" for one in operation.get("parameters", [])
                      if one["in"] == "query" and one.get("required"))
-    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    return scheduler.json(path + (f"?{query}" if query else "")), schema
+    status, text = scheduler.get(path + (f"?{query}" if query else ""))
+    if path == "/api/v1/drift":  # tests/browser has a route with two versions
+        assert status == 404
+        schema = operation["responses"]["default"]["content"]["application/json"]["schema"]
+    else:
+        assert status == 200, text
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    return json.loads(text), schema
 
 
 def test_what_is_read_is_as_described(scheduler, inbox):
