@@ -15,10 +15,10 @@
 -- the one place that writes records; a function adds its own writes behind that.
 --
 -- The library remembers nothing between two calls except tables that are pure functions
--- of strings (the memos), and two things that only save work: where the next job of a
--- session came from, valid while the stamp in Redis has not moved (swift.lua), and when a
--- reply list was last given its time (finish.lua).  No effect depends on the order of
--- `pairs`.
+-- of strings (the memos), what slots hold and where the next job of a session comes from,
+-- valid while the stamp in Redis is where this library has left it (recall.lua, swift.lua),
+-- and when a reply list was last given its time (finish.lua).  No effect depends on the
+-- order of `pairs`.
 --
 -- Commands used: TIME, EXISTS DEL SET GET INCRBY STRLEN PEXPIRE, HGET HMGET HSET HDEL HLEN
 -- HGETALL HINCRBY HEXISTS, LLEN LRANGE LINDEX LTRIM LREM LPUSH RPUSH, SADD SREM SMEMBERS
@@ -97,6 +97,11 @@ end
 -- ---- keys --------------------------------------------------------------------------
 
 local memo -- by kind of text: what it says; count of all
+local recall = {} -- what slots hold, see recall.lua: tables, size, stamp
+
+function recall.reset()
+	recall.tables, recall.size, recall.stamp = {}, 0, nil
+end
 
 local memo_reset, memo_grow
 do
@@ -105,7 +110,7 @@ local MEMO_MAX = 4096 -- entries before all is forgotten
 
 function memo_reset()
 	memo = { lane = {}, family = {}, session = {}, list = {}, reply = {},
-		lease = {}, run_view = {}, score = {}, given = {},
+		lease = {}, run_view = {}, score = {}, given = {}, ttl = {},
 		count = 0 }
 end
 
@@ -136,6 +141,7 @@ function bind(meta)
 		key[FIXED[i]] = ns .. FIXED[i]
 	end
 	memo_reset() -- they hold full key names
+	recall.reset()
 end
 
 end

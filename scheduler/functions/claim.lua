@@ -368,6 +368,7 @@ end
 function claim_plan(session, name, settled, settled_n)
 	plan.session, plan.name, plan.suspect, hold_off = session, name, nil, nil
 	plan.runs, plan.runs_n, plan.puts, plan.puts_n, plan.at = {}, 0, {}, 0, 0
+	plan.homes, plan.elements = {}, {}
 	plan.run_lane, plan.writing_ms = nil, 0
 	if plan.n == 0 then
 		return POLL
@@ -406,6 +407,15 @@ function claim_store(idle)
 	else
 		for from = 1, plan.puts_n, 1000 do
 			call('HSET', plan.name, unpack(plan.puts, from, min(plan.puts_n, from + 999)))
+		end
+	end
+	for i = 1, plan.at do
+		local slot, home = plan.names[i], plan.homes[i]
+		if home then
+			recall.note(plan.name, plan.session, slot, number_text(plan.qs[i]),
+				plan.elements[i], home)
+		else
+			recall.drop(plan.name, slot)
 		end
 	end
 	if idle then

@@ -89,6 +89,7 @@ local function slot_free(name, slot)
 		book.slots_gone[name] = list
 	end
 	list[#list + 1] = slot
+	recall.drop(name, slot)
 end
 
 -- Frees lane and budget.  refund: nil, 'tokens' or 'all'.  A credit comes back only for

@@ -145,6 +145,7 @@ local function reap_store(ending)
 			call('ZADD', key.dying, ending[i][2], nonce)
 			call('ZREM', key.workers, nonce)
 			call('HDEL', key.ns .. 'lease:' .. nonce, 's')
+			recall.forget(key.ns .. 'lease:' .. nonce)
 			more = true
 		end
 	end

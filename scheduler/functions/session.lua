@@ -43,6 +43,7 @@ function sessions.forget(nonce)
 	call('ZREM', key.workers, nonce)
 	call('ZREM', key.dying, nonce)
 	call('ZREM', key.ends, nonce)
+	recall.forget(key.ns .. 'lease:' .. nonce)
 	call('DEL', key.ns .. 'lease:' .. nonce, key.ns .. 'session:' .. nonce)
 end
 
@@ -86,6 +87,7 @@ local function hello()
 		sessions.forget(replaces)
 	end
 	call('ZADD', key.workers, now + lease_ms, nonce)
+	recall.forget(name)
 	call('HSET', name, 's', '1|' .. pool .. '|' .. format('%d', job_ms) .. '|' .. names)
 	call('HSET', key.ns .. 'session:' .. nonce, 'label', sub(label, 1, 200), 'slots', slots,
 		'since', format('%d', now))
@@ -106,6 +108,7 @@ local function attach()
 	local session = session_parse(head)
 	local c = format('%d', session.c + 1)
 
+	recall.forget(name)
 	call('HSET', name, 's', c .. sub(head, #session.c + 1))
 	call('ZADD', key.workers, now + lease_ms, nonce)
 	local answer = { 'OK', now, c + 0 }

@@ -165,7 +165,7 @@ end
 
 -- settle nonce c N (slot q usage reply result_ttl result)*N q slot…
 local function settle()
-	local answer = argc == 12 and argv[5] == argv[12] and argv[4] == '1' and settle_single()
+	local answer = settle_swift()
 	if answer then
 		return answer
 	end
@@ -192,10 +192,6 @@ local function settle()
 	local session, got = session_read(name, names, asked)
 	if not session then
 		return got
-	end
-	answer = same and n > 1 and settle_batch(session, name, n, q, got)
-	if answer then
-		return answer
 	end
 	book_open()
 	marked = call('HLEN', key.ended)

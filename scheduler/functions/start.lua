@@ -9,6 +9,7 @@
 --   names qs n       the free slots and their tokens' numbers; the first `at` are filled
 --   runs runs_n      what it answers
 --   puts puts_n      what it writes: slot, lease
+--   homes elements   of each start: where it comes from (false: not plain), what it is
 --   run run_lane run_role   the run that further jobs of its kind join
 --   session name     the parsed session and its table
 --   suspect          nil: not looked yet; false: none; or "slot:q" of the one it holds
@@ -47,6 +48,13 @@ local function must_begin(lane)
 end
 
 -- Begins a run.  Slots are filled in the order of the answer, so nobody joins one before it.
+-- Where a plain job comes from, as its settle needs it.
+local function home_of(lane, family, g, is_alone)
+	return { lane = lane, g = g + 0, is_alone = is_alone, text = '|' .. family .. '|' .. lane ..
+		'|', done = 'done ' .. lane .. ' ' .. family .. ' ' .. g .. ' p ' }
+end
+start.home_of = home_of
+
 function start.run_open(lane, family, role, begin)
 	local rec = lane.rec
 	plan.run_lane = nil
@@ -62,6 +70,9 @@ function start.run_open(lane, family, role, begin)
 		lane.tail.px, number_text(marks), begin and '1' or '0', number_text(leader_ms),
 		number_text(sub(rec, 50, 57) + 0) }
 	plan.runs[plan.runs_n] = run
+	if role == 'p' then
+		run.home = home_of(run[1], run[2], run[4], #family.tail.ancestors == 0)
+	end
 	return run
 end
 
@@ -92,6 +103,8 @@ function start.run_fill(run, items, from, to, charge, delivery, band)
 		at = at + 1
 		n = n + 1
 		run[n] = items[i]
+		plan.homes[at] = run.home and delivery == 1 and not find(items[i], '[~/]') and run.home
+		plan.elements[at] = items[i]
 		plan.puts[put_at + 1] = plan.names[at]
 		plan.puts[put_at + 2] = number_text(plan.qs[at]) .. head .. items[i] .. tail
 		put_at = put_at + 2

@@ -227,9 +227,12 @@ end
 
 -- Whatever was remembered of lanes, sets and families is not true any more.
 function stamp_move()
-	if type(quiet('INCRBY', key.stamp, number_text(step))) ~= 'number' then
+	local n = quiet('INCRBY', key.stamp, number_text(step))
+	if type(n) ~= 'number' then
 		call('DEL', key.stamp)
+		n = nil
 	end
+	recall.moved(n)
 end
 
 function book_store()

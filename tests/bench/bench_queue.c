@@ -289,9 +289,9 @@ take_settle(struct session *session, uint32_t first, uint32_t count)
 {
 	redisReply *reply = take_reply(session->redis, "settle");
 	uint32_t given = 0;
-	char *run = reply->str ? strstr(reply->str, "\n\n\n") : NULL, *rest;
+	char *run = reply->str ? strstr(reply->str, "\n\n") : NULL, *rest;
 
-	if (!run)
+	if (!run || (run[2] != '\0' && run[2] != '\n'))
 		die("a settle was refused", reply);
 	for (run = strtok_r(run, "\n", &rest); run; run = strtok_r(NULL, "\n", &rest)) {
 		char *behind, *word = strtok_r(run, " ", &behind);

@@ -359,8 +359,8 @@ def picture(store):
     """Everything that is stored, without the name of the namespace, `look` and times."""
     assert store.audit() == []  # and bits that nobody has looked at are put right
 
-    def plain(value):
-        return re.sub(r"\b1[78]\d{11}\b", "T", str(value))
+    def plain(value): # in a record a time is a column of fourteen digits
+        return re.sub(r"\b1[78]\d{11}\b|01[78]\d{11}", "T", str(value))
 
     read = {"string": store.redis.get, "hash": store.redis.hgetall,
             "list": lambda key: store.redis.lrange(key, 0, -1), "set": store.redis.smembers,
@@ -376,7 +376,10 @@ def picture(store):
 @pytest.mark.parametrize("jobs", [4, 9, 30])
 @pytest.mark.parametrize("window", [4, 1000])
 @pytest.mark.parametrize("names", ["nn", "nl", "hn", "ln"])
-def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, window, names):
+@pytest.mark.parametrize("used", ["", "0 0 5 7", "100 0 5 7"])
+def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, window, names, used):
+    sent = store.now() - 500
+
     def play(store, long):
         families = [Family(1), Family(2)]
         serial = 0
@@ -385,7 +388,8 @@ def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, windo
                    for n in range(jobs)]
             serial += jobs
             assert store.admit(ids[-1], families=[family], runs=[(family, name, ids)])[0] == "OK"
-            store.open(family, window=window, rank=int(family.id))
+            store.open(family, window=window, rank=int(family.id), until=sent + 3600000,
+                       life=3600000 if used else 0)
         worker = Worker(store, slots=6)
         held = {job.slot: job for job in worker.claim().jobs}
         answers = []
@@ -395,10 +399,12 @@ def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, windo
                 store.redis.hset(store.key("look"), "somebody", "1")
                 store.redis.delete(store.key("stamp"))
             claim = worker.settle([held.pop(slot) for slot in group if slot in held],
-                                  claim=group, reply="box")
+                                  claim=group, reply="box",
+                                  usage=used and f"{sent + turn} {sent + turn} {used}")
             store.redis.hdel(store.key("look"), "somebody")
             held.update({job.slot: job for job in claim.jobs})
-            answers.append((claim.runs, claim.refused, claim.problems, claim.sleep_ms > 0))
+            answers.append((claim.runs, claim.refused, claim.problems, claim.sleep_ms > 0,
+                            [store.lane(family.lane).until for family in families]))
         assert worker.attach().keys() == held.keys()
         return answers
 
@@ -413,16 +419,62 @@ def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, windo
     assert picture(store) == picture(other)
 
 
-def test_the_usual_settle_is_swift(store):
+@pytest.mark.parametrize("used", ["", "5 5 100 0 5 7"])
+@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("reply", ["box", ""])
+def test_the_usual_settle_is_swift(store, used, slots, reply):
+    opened(store, count=12)
+    worker = Worker(store, slots=slots)
+    jobs = worker.claim().jobs
+    for _ in range(2):
+        store.redis.config_resetstat()
+        jobs = worker.settle(jobs, claim=range(slots), reply=reply, usage=used).jobs
+        stats = store.redis.info("commandstats")
+        calls = {name[8:]: stats[name]["calls"] for name in stats}
+        assert {"hlen", "zadd", "zrem", "llen", "incrby"}.isdisjoint(calls), calls
+    assert sum(calls.values()) <= 12 + slots, calls
+    assert len(store.events("done")) == (2 * slots if used else 0)
+
+
+@pytest.mark.parametrize("how", ["attach", "fail", "release", "reap", "claim", "flush", "other"])
+def test_what_is_remembered_of_slots_is_forgotten_when_others_write(store, how):
     opened(store, count=9)
     worker = Worker(store, slots=1)
-    jobs = worker.claim(0).jobs
-    store.redis.config_resetstat()
-    worker.settle(jobs, claim=[0], reply="box")
-    stats = store.redis.info("commandstats")
-    calls = {name[8:]: stats[name]["calls"] for name in stats}
-    assert {"hlen", "zadd", "zrem", "llen"}.isdisjoint(calls), calls
-    assert sum(calls.values()) <= 16, calls
+    [job] = worker.settle(worker.claim(0).jobs, claim=[0], reply="box").jobs
+    if how == "attach":
+        old = worker.c
+        worker.attach()
+        assert store.call("settle", worker.nonce, old, 1, 0, job.q, "", "box", 9, "x", 50,
+                          0) == ["STALE"]
+        assert worker.settle([job], claim=[0], reply="box").problems == []
+        return
+    if how == "fail":
+        assert worker.fail(job, "retry") == "back"
+    elif how == "release":
+        worker.release([job], sent=0)
+    elif how == "reap":
+        store.reap()
+        store.redis.hset(store.key("meta"), "reap_hold", store.now() - 1)
+        worker.die()
+        store.reap_all()
+        assert worker.settle_raw([job], 50, [0]) == ["GONE"]
+        return
+    elif how == "claim":
+        worker.release([job], sent=0)
+        worker.claim(0)
+    elif how == "flush":
+        copy = store.redis.dump(store.key(f"lease:{worker.nonce}"))
+        store.redis.flushall()
+        store.redis.restore(store.key(f"lease:{worker.nonce}"), 0, copy)
+        store.broken = True
+        assert worker.settle([job], claim=[0]).problems == []
+        return
+    else: # somebody's hand, which has deleted the stamp as it should
+        store.redis.hdel(store.key(f"lease:{worker.nonce}"), "0")
+        store.redis.delete(store.key("stamp"))
+        store.broken = True
+    [(slot, word, _)] = worker.settle([job], claim=[0]).problems
+    assert (slot, word) == ("0", "TOKEN")
 
 
 def test_admission_into_a_busy_family_leaves_what_the_long_way_leaves(store):
