@@ -74,7 +74,7 @@ open_parts(struct ruler *ruler)
 	ruler->pending = calloc(RULER_PENDING_MAX, sizeof(*ruler->pending));
 	ruler->sessions = calloc(RULER_SESSIONS_MAX, sizeof(*ruler->sessions));
 	ruler->pools = calloc(config->core.pools_max, sizeof(*ruler->pools));
-	ruler->rooms = calloc(config->core.budgets_max, sizeof(*ruler->rooms));
+	ruler->rooms = calloc(core_pools_scratch(&config->core), sizeof(*ruler->rooms));
 	buffer_init(&ruler->text, SIZE_MAX / 2);
 	buffer_init(&ruler->status, STATUS_SIZE_MAX);
 	buffer_init(&ruler->undecided.payload, SIZE_MAX / 2);

@@ -327,7 +327,7 @@ struct ruler {
 	struct ruler_sizes sizes;
 	struct tally tally;
 	struct core_pool_view *pools; /* scratch of ruler_view_pools */
-	uint64_t *rooms;              /* likewise, of budgets */
+	uint64_t *rooms;              /* likewise */
 };
 
 /* A tag for a call of `kind` on this connection. */

@@ -146,10 +146,11 @@ struct core_pool_view {
 	uint64_t jobs[CORE_BLOCKED_COUNT];     /* that wait in them */
 };
 
-/* All pools in one pass over the families.  `rooms` is scratch, budgets_max long.
- * Answers how many pools there are; room for pools_max. */
+/* All pools in one pass over the families; answers how many there are, room for
+ * pools_max.  `scratch` has as many numbers as the second function says. */
 uint32_t core_pools_view(const struct core *core, struct core_pool_view *ret_views,
-                         uint64_t *rooms);
+                         uint64_t *scratch);
+size_t core_pools_scratch(const struct core_config *config);
 
 struct core_budget_view {
 	uint32_t pace;
