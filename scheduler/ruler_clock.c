@@ -361,8 +361,8 @@ count_errors(struct ruler *ruler, const struct reply *reply, size_t i, uint64_t 
 	uint64_t now = (uint64_t)MAX(reply_integer(reply_at(reply, i), 0), 0);
 
 	if (now > *last)
-		ruler_note(ruler, RULER_WARNING, "%llu %s so far",
-		           (unsigned long long)now, what);
+		ruler_note(ruler, RULER_WARNING, "%s: %llu so far", what,
+		           (unsigned long long)now);
 	*last = now;
 }
 
@@ -376,10 +376,12 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler_clock_done(ruler, RULER_TIMER_HOLD, now_ms + HOLD_MS);
 	ruler_events_set_hold(ruler, now_ms, !reply_is(reply_at(reply, 0), "off"),
 	                      SPAN(""));
-	count_errors(ruler, reply, 1, &ruler->lane_drift, "numbers were clamped");
-	count_errors(ruler, reply, 2, &ruler->function_errors, "function errors");
+	count_errors(ruler, reply, 1, &ruler->lane_drift,
+	             "numbers were clamped; an audit looks at them");
+	count_errors(ruler, reply, 2, &ruler->function_errors,
+	             "errors inside the functions of Redis; please report them");
 	count_errors(ruler, reply, 3, &ruler->delivery_errors,
-	             "results could not be delivered");
+	             "results could not be delivered; they are kept by id");
 	for (size_t i = 0; i < ARRAY_SIZE(meta_counters); i++)
 		set_size(ruler, meta_counters[i].offset,
 		         reply_integer(reply_at(reply, META_FIRST + i), 0));

@@ -307,7 +307,8 @@ static void
 count_dead(struct ruler *ruler, const struct protocol_event *line)
 {
 	ruler->health.dead++;
-	ruler_note_job(ruler, RULER_WARNING, line->name, SPAN(""), "dead: %.*s",
+	ruler_note_job(ruler, RULER_WARNING, line->name, SPAN(""),
+	               "dead: %.*s; it is kept until somebody requeues or drops it",
 	               (int)MIN(line->word.len, 100), line->word.data);
 }
 
