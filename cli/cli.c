@@ -12,16 +12,43 @@
 
 static volatile sig_atomic_t interrupted;
 
+/* A sentence of ours with words of somebody else's in it: quotes stay, what a terminal
+ * would obey does not. */
+static void
+complain(struct span text)
+{
+	bool is_utf8 = text_is_utf8(text);
+
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+		bool is_c1 = c == 0xc2 && i + 1 < text.len &&
+		             (unsigned char)text.data[i + 1] < 0xa0;
+
+		if ((c < ' ' && c != '\n') || c == 0x7f || is_c1 ||
+		    (c > 0x7f && !is_utf8))
+			fprintf(stderr, "\\x%02x", c);
+		else
+			fputc(c, stderr);
+		if (is_c1 && is_utf8) /* both of its bytes */
+			fprintf(stderr, "\\x%02x", (unsigned char)text.data[++i]);
+	}
+}
+
 int
 cli_fail(enum cli_exit code, const char *format, ...)
 {
+	char *text = NULL;
 	va_list args;
+	int len;
 
-	fputs("warmq: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	len = vasprintf(&text, format, args);
 	va_end(args);
+	VERIFY(len >= 0);
+	fputs("warmq: ", stderr);
+	complain((struct span){ text, (size_t)len });
 	fputc('\n', stderr);
+	free(text);
 	return code;
 }
 

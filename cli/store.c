@@ -34,6 +34,8 @@ store_open(const struct cli *cli, struct store **ret_store)
 
 	if (redis_url_parse(span_from(cli->redis), &url, message) < 0)
 		return cli_fail(CLI_USAGE, "%s", message);
+	if (!*cli->name_space || strlen(cli->name_space) > PROTOCOL_NAMESPACE_MAX)
+		return cli_fail(CLI_USAGE, "--namespace takes 1 to 64 characters.");
 	store = calloc(1, sizeof *store);
 	VERIFY(store);
 	store->name_space = span_from(cli->name_space);

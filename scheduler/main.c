@@ -90,8 +90,6 @@ load_config(const struct args *args, struct config *config)
 		err = config_finish(config, &error);
 	if (err < 0)
 		return complain(error.message);
-	if (strlen(config->namespace) > PROTOCOL_NAMESPACE_MAX)
-		return complain("namespace is too long: at most 64 characters");
 	return 0;
 }
 

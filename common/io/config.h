@@ -33,9 +33,10 @@
 #define CONFIG_HANDLER_MAX   32 /* words of the handler's command line */
 #define CONFIG_FILE_SIZE_MAX ((size_t)1 << 20)
 
-#define CONFIG_NAME_SIZE   129 /* with the zero */
-#define CONFIG_TEXT_SIZE   513
-#define CONFIG_HEADER_SIZE 513
+#define CONFIG_NAME_SIZE      129 /* with the zero */
+#define CONFIG_NAMESPACE_SIZE 65
+#define CONFIG_TEXT_SIZE      513
+#define CONFIG_HEADER_SIZE    513
 
 enum config_dialect {
 	CONFIG_DIALECT_ANTHROPIC,
@@ -173,8 +174,8 @@ struct config_worker {
 };
 
 struct config {
-	char namespace[CONFIG_NAME_SIZE]; /* what all keys in Redis begin with */
-	char redis[CONFIG_TEXT_SIZE];     /* see redis_url.h */
+	char namespace[CONFIG_NAMESPACE_SIZE]; /* what all keys in Redis begin with */
+	char redis[CONFIG_TEXT_SIZE];          /* see redis_url.h */
 	char state_dir[CONFIG_TEXT_SIZE];
 	struct config_upstream upstreams[CONFIG_UPSTREAMS_MAX]; /* in order of the file */
 	size_t upstreams_count;
