@@ -1,150 +1,144 @@
 /* bench_queue.c - a producer, an admitter and a worker with a null executor, to see what
  * a job's whole life costs Redis.
  *
- *   XADD ──► admit ──► settle + claim in one call ──► payload ──► … ──► reply list ──►
- * LPOP
+ *   XADD ─► admit ─► settle + claim in one call ─► payload ─► … ─► reply list ─► LPOP
  *
  * In rounds: produce a chunk, admit it, run it dry, collect the replies.  All of it is
- * pipelined, so that Redis is the bottleneck; two sessions take turns, so that it works
- * while we read.  Every job must come back exactly once.
+ * pipelined, so that Redis is the bottleneck; the sessions take turns, so that it works
+ * for others while we read.  Every job must come back exactly once.
  *
- *   bench_queue SOCKET MODE JOBS      MODE: batch | one | memory
+ *   bench_queue SOCKET MODE JOBS      MODE: batch | usage | one | memory
  *
- * batch: settles and claims of 50 jobs.  one: each job with a call of its own, 200 slots.
+ * batch: settles and claims of 50 jobs.  usage: the same, each telling what it used of a
+ * cache.  one: each job with a call of its own.  200 slots in all, always.
  * Prints one line of JSON.  The functions must be loaded and the database be empty. */
-#include <hiredis/hiredis.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "common/base.h"
+#include "common/text.h"
+#include "tests/bench/pipe.h"
 
 #define FAMILIES     100
 #define CHUNK        50000
+#define PRODUCE      100 /* XADDs of one write */
+#define PRODUCE_MOST 4   /* writes under way */
 #define ADMIT_COUNT  500
-#define BODY_SIZE    200
-#define SESSIONS     2
-#define BATCH        50
-#define SLOTS        100 /* per session; 200 in all */
+#define SESSIONS     4
+#define SLOTS        50 /* of each session: a batch */
 #define ID_SIZE      32
-#define CALL_ARGS    1024
 #define WARM_CHUNKS  1
 #define COLLECT      1000
-#define REPLY_TTL_MS "3600000"
+#define LIFE_MS      300000 /* of a cache entry */
+
+#define BODY_SIZE 200
 
 struct session {
-	redisContext *redis;
+	struct pipe pipe;
 	char nonce[17];
-	char ids[SLOTS][ID_SIZE]; /* empty: the slot is free */
-	char tokens[SLOTS][24];
-	uint64_t q;
-	uint32_t slots, batch;
+	char ids[SLOTS]
+		[ID_SIZE]; /* of the jobs in its slots, until their payload is read */
+	char results[SLOTS][9]; /* empty: the slot is free */
+	uint64_t qs[SLOTS], q;
+	uint32_t batch, given;
+	bool is_fetching, is_dry;
 };
 
 struct bench {
-	redisContext *redis;
+	struct pipe pipe;
 	struct session sessions[SESSIONS];
-	char owner[64], cursor[ID_SIZE], body[BODY_SIZE + 1];
+	char owner[64], cursor[ID_SIZE], body[BODY_SIZE];
+	char usage[80]; /* of each job; may be empty */
 	uint32_t produced;
 	uint8_t *seen; /* by serial number */
 	uint32_t jobs, answered, twice, strange;
 };
 
-/* ---- talking ----------------------------------------------------------------------- */
-
 NORETURN static void
-die(const char *what, const redisReply *reply)
+die(const char *what)
 {
-	fprintf(stderr, "bench_queue: %s: %s\n", what,
-	        reply && reply->str ? reply->str : "no answer");
+	fprintf(stderr, "bench_queue: %s\n", what);
 	exit(1);
 }
 
-static redisReply *
-take_reply(redisContext *redis, const char *what)
+static void
+open_call(struct pipe *pipe, const char *function, size_t words)
 {
-	void *reply = NULL;
-
-	if (redisGetReply(redis, &reply) != REDIS_OK || !reply)
-		die(what, NULL);
-	if (((redisReply *)reply)->type == REDIS_REPLY_ERROR)
-		die(what, reply);
-	return reply;
-}
-
-static redisReply *
-ask(redisContext *redis, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	redisvAppendCommand(redis, format, args);
-	va_end(args);
-	return take_reply(redis, format);
+	pipe_open(pipe, words + 5);
+	pipe_text(pipe, "FCALL");
+	pipe_text(pipe, function);
+	pipe_text(pipe, "1");
+	pipe_text(pipe, "warmq:meta");
+	pipe_text(pipe, "1");
 }
 
 static void
-flush(redisContext *redis)
+copy(char *to, size_t size, struct span from)
 {
-	int done = 0;
-
-	while (!done)
-		if (redisBufferWrite(redis, &done) != REDIS_OK)
-			die("write", NULL);
+	VERIFY(from.len < size);
+	memcpy(to, from.data, from.len);
+	to[from.len] = '\0';
 }
 
-/* ---- calls, word by word -------------------------------------------------------------
- */
-
-static const char *words[CALL_ARGS + ADMIT_COUNT];
-static size_t sizes[CALL_ARGS + ADMIT_COUNT];
-static char numbers[CALL_ARGS][24];
-static int words_count, numbers_count;
+/* ---- produce ----------------------------------------------------------------------- */
 
 static void
-add_bytes(const char *data, size_t size)
+send_jobs(struct bench *bench)
 {
-	VERIFY(words_count < (int)ARRAY_SIZE(words));
-	words[words_count] = data;
-	sizes[words_count] = size;
-	words_count++;
-}
+	struct pipe *pipe = &bench->pipe;
+	char serial[9];
 
-static void
-add(const char *text)
-{
-	add_bytes(text, strlen(text));
-}
-
-static void
-add_number(uint64_t value)
-{
-	char *text = numbers[numbers_count++];
-
-	VERIFY(numbers_count < CALL_ARGS);
-	snprintf(text, sizeof(numbers[0]), "%lu", (unsigned long)value);
-	add(text);
+	for (int i = 0; i < PRODUCE; i++) {
+		snprintf(serial, sizeof(serial), "%08u", bench->produced++);
+		memcpy(bench->body, serial, 8);
+		pipe_open(pipe, 9);
+		pipe_text(pipe, "XADD");
+		pipe_text(pipe, "warmq:jobs");
+		pipe_text(pipe, "*");
+		pipe_text(pipe, "upstream");
+		pipe_text(pipe, "acme");
+		pipe_text(pipe, "reply");
+		pipe_text(pipe, "bench");
+		pipe_text(pipe, "body");
+		pipe_word(pipe, bench->body, BODY_SIZE);
+	}
+	pipe_flush(&bench->pipe);
 }
 
 static void
-open_call(const char *function)
+produce(struct bench *bench, uint32_t count)
 {
-	words_count = numbers_count = 0;
-	add("FCALL");
-	add(function);
-	add("1");
-	add("warmq:meta");
-	add("1");
+	uint32_t sent = 0, taken = 0;
+
+	while (taken < count) {
+		for (; sent < count && sent - taken < PRODUCE_MOST * PRODUCE;
+		     sent += PRODUCE)
+			send_jobs(bench);
+		for (int i = 0; i < PRODUCE; i++)
+			(void)pipe_bulk(&bench->pipe);
+		taken += PRODUCE;
+	}
 }
 
-static void
-send_call(redisContext *redis)
+/* The serial number in the body of the entry whose fields come next. */
+static uint32_t
+take_serial(struct pipe *pipe)
 {
-	redisAppendCommandArgv(redis, words_count, words, sizes);
+	struct span body;
+
+	if (pipe_array(pipe) != 6)
+		die("an entry of another shape");
+	for (int i = 0; i < 5; i++)
+		(void)pipe_bulk(pipe);
+	body = pipe_bulk(pipe);
+	if (body.len != BODY_SIZE)
+		die("a payload of another size");
+	return (uint32_t)strtoul(body.data, NULL, 10);
 }
 
-/* ---- produce and admit ------------------------------------------------------------- */
+/* ---- admit ------------------------------------------------------------------------- */
 
 static const char *
 family_of(uint32_t number, char *text)
@@ -154,269 +148,411 @@ family_of(uint32_t number, char *text)
 }
 
 static void
-produce(struct bench *bench, uint32_t count)
+add_texts(struct pipe *pipe, const char *const *texts, size_t count)
 {
-	for (uint32_t sent = 0; sent < count; sent += 50) {
-		for (int i = 0; i < 50; i++) {
-			char serial[9];
-
-			snprintf(serial, sizeof(serial), "%08u", bench->produced++);
-			memcpy(bench->body, serial, 8);
-			redisAppendCommand(
-				bench->redis,
-				"XADD warmq:jobs * upstream acme body %b reply bench",
-				bench->body, (size_t)BODY_SIZE);
-		}
-		for (int i = 0; i < 50; i++)
-			freeReplyObject(take_reply(bench->redis, "XADD"));
-	}
+	for (size_t i = 0; i < count; i++)
+		pipe_text(pipe, texts[i]);
 }
 
-/* The serial number at the head of an entry's body. */
-static uint32_t
-serial_of(const redisReply *entry)
-{
-	return (uint32_t)strtoul(entry->element[1]->element[3]->str, NULL, 10);
-}
+static char by_family[FAMILIES][ADMIT_COUNT][ID_SIZE];
+static uint32_t counts[FAMILIES];
 
 static void
-admit(struct bench *bench, const redisReply *entries)
+send_admit(struct bench *bench, uint32_t entries, const char *last)
 {
-	static const redisReply *by_family[FAMILIES][ADMIT_COUNT];
-	static int counts[FAMILIES];
-	static char family_text[FAMILIES][33];
-	int runs = 0;
-	const redisReply *last = entries->element[entries->elements - 1];
-	const char *groups_before[] = { "F", "0", "X", "0", "R" };
-	const char *groups_behind[] = { "S", "0", "L", "0", "D", "0",
-		                        "T", "0", "G", "0", "P", "0" };
+	const char *before[] = { "F", "0", "X", "0", "R" };
+	const char *behind[] = { "S", "0", "L", "0", "D", "0",
+		                 "T", "0", "G", "0", "P", "0" };
+	struct pipe *pipe = &bench->pipe;
+	uint32_t runs = 0;
+	char text[33];
 
-	memset(counts, 0, sizeof(counts));
-	for (size_t i = 0; i < entries->elements; i++) {
-		uint32_t family = serial_of(entries->element[i]) % FAMILIES;
-
-		runs += counts[family] == 0;
-		by_family[family][counts[family]++] = entries->element[i];
-	}
-	open_call("warmq_admit");
-	add(bench->owner);
-	add(bench->cursor);
-	add("0");
-	add(last->element[0]->str);
-	add("0");
-	for (size_t i = 0; i < ARRAY_SIZE(groups_before); i++)
-		add(groups_before[i]);
-	add_number((uint64_t)runs);
+	for (uint32_t family = 0; family < FAMILIES; family++)
+		runs += counts[family] > 0;
+	open_call(pipe, "warmq_admit", 5 + 5 + 1 + 3 * runs + 2 + entries + 12);
+	pipe_text(pipe, bench->owner);
+	pipe_text(pipe, bench->cursor);
+	pipe_text(pipe, "0");
+	pipe_text(pipe, last);
+	pipe_text(pipe, "0");
+	add_texts(pipe, before, ARRAY_SIZE(before));
+	pipe_unsigned(pipe, runs);
 	for (uint32_t family = 0; family < FAMILIES; family++) {
 		if (counts[family] == 0)
 			continue;
-		add(family_of(family, family_text[family]));
-		add("n");
-		add_number((uint64_t)counts[family]);
+		pipe_text(pipe, family_of(family, text));
+		pipe_text(pipe, "n");
+		pipe_unsigned(pipe, counts[family]);
 	}
-	add("E");
-	add_number(entries->elements);
+	pipe_text(pipe, "E");
+	pipe_unsigned(pipe, entries);
 	for (uint32_t family = 0; family < FAMILIES; family++)
-		for (int i = 0; i < counts[family]; i++)
-			add(by_family[family][i]->element[0]->str);
-	for (size_t i = 0; i < ARRAY_SIZE(groups_behind); i++)
-		add(groups_behind[i]);
-	send_call(bench->redis);
-	freeReplyObject(take_reply(bench->redis, "admit"));
-	snprintf(bench->cursor, sizeof(bench->cursor), "%s", last->element[0]->str);
+		for (uint32_t i = 0; i < counts[family]; i++)
+			pipe_text(pipe, by_family[family][i]);
+	add_texts(pipe, behind, ARRAY_SIZE(behind));
+	snprintf(bench->cursor, sizeof(bench->cursor), "%s", last);
+}
+
+static void
+send_read(struct bench *bench)
+{
+	pipe_open(&bench->pipe, 6);
+	pipe_text(&bench->pipe, "XREAD");
+	pipe_text(&bench->pipe, "COUNT");
+	pipe_unsigned(&bench->pipe, ADMIT_COUNT);
+	pipe_text(&bench->pipe, "STREAMS");
+	pipe_text(&bench->pipe, "warmq:jobs");
+	pipe_text(&bench->pipe, bench->cursor);
+	pipe_flush(&bench->pipe);
+}
+
+/* Sorts what was read by family; answers how many there are. */
+static uint32_t
+take_read(struct bench *bench, char *last)
+{
+	struct pipe *pipe = &bench->pipe;
+	int64_t entries;
+
+	memset(counts, 0, sizeof(counts));
+	if (pipe_array(pipe) < 0)
+		return 0;
+	(void)pipe_array(pipe);
+	(void)pipe_bulk(pipe);
+	entries = pipe_array(pipe);
+	for (int64_t i = 0; i < entries; i++) {
+		uint32_t family;
+
+		(void)pipe_array(pipe);
+		copy(last, ID_SIZE, pipe_bulk(pipe));
+		family = take_serial(pipe) % FAMILIES;
+		memcpy(by_family[family][counts[family]++], last, ID_SIZE);
+	}
+	return (uint32_t)entries;
 }
 
 static void
 admit_all(struct bench *bench)
 {
-	for (;;) {
-		redisReply *reply =
-			ask(bench->redis, "XREAD COUNT %d STREAMS warmq:jobs %s",
-		            ADMIT_COUNT, bench->cursor);
+	char last[ID_SIZE] = "";
+	uint32_t entries;
 
-		if (reply->type == REDIS_REPLY_NIL) {
-			freeReplyObject(reply);
-			return;
-		}
-		admit(bench, reply->element[0]->element[1]);
-		freeReplyObject(reply);
+	send_read(bench);
+	while ((entries = take_read(bench, last)) > 0) {
+		send_admit(bench, entries, last);
+		send_read(bench);
+		pipe_skip(&bench->pipe);
 	}
 }
 
-/* ---- work -----------------------------------------------------------------------------
- */
+/* ---- work -------------------------------------------------------------------------- */
 
 static void
-send_settle(struct session *session, uint32_t first, uint32_t count)
+send_settle(struct session *session, uint32_t first, const char *usage)
 {
-	uint32_t held = 0;
-	char slots[BATCH][8];
+	struct pipe *pipe = &session->pipe;
+	uint32_t held = 0, count = session->batch;
 
-	VERIFY(count <= BATCH);
-	for (uint32_t i = 0; i < count; i++)
-		held += session->ids[first + i][0] != '\0';
-	open_call("warmq_settle");
-	add(session->nonce);
-	add("1");
-	add_number(held);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t slot = first + i;
-
-		snprintf(slots[i], sizeof(slots[i]), "%u", slot);
-		if (session->ids[slot][0] == '\0')
+	for (uint32_t i = first; i < first + count; i++)
+		held += session->results[i][0] != '\0';
+	open_call(pipe, "warmq_settle", 3 + 6 * held + 1 + count);
+	pipe_word(pipe, session->nonce, 16);
+	pipe_text(pipe, "1");
+	pipe_unsigned(pipe, held);
+	for (uint32_t i = first; i < first + count; i++) {
+		if (session->results[i][0] == '\0')
 			continue;
-		add(slots[i]);
-		add(session->tokens[slot]);
-		add("");
-		add("bench");
-		add(REPLY_TTL_MS);
-		add(session->ids[slot]);
+		pipe_unsigned(pipe, i);
+		pipe_unsigned(pipe, session->qs[i]);
+		pipe_text(pipe, usage);
+		pipe_text(pipe, "bench");
+		pipe_text(pipe, "3600000");
+		pipe_word(pipe, session->results[i], 8);
 	}
-	add_number(session->q);
-	for (uint32_t i = 0; i < count; i++)
-		add(slots[i]);
-	send_call(session->redis);
-	for (uint32_t i = 0; i < count;
-	     i++) /* only now: the call borrowed the old ones */
-		snprintf(session->tokens[first + i], sizeof(session->tokens[0]), "%lu",
-		         (unsigned long)session->q++);
+	pipe_unsigned(pipe, session->q);
+	for (uint32_t i = first; i < first + count; i++) {
+		pipe_unsigned(pipe, i);
+		session->qs[i] = session->q++;
+		session->results[i][0] = '\0';
+	}
 }
 
-/* Takes the answer of a settle; fetches the payloads of what it gave.  Answers how many.
- */
-static uint32_t
-take_settle(struct session *session, uint32_t first, uint32_t count)
+static struct span
+cut(struct span *text, char separator)
 {
-	redisReply *reply = take_reply(session->redis, "settle");
-	uint32_t given = 0;
-	char *run = reply->str ? strstr(reply->str, "\n\n") : NULL, *rest;
+	const char *end = text->len > 0 ? memchr(text->data, separator, text->len) : NULL;
+	struct span word = { text->data, end ? (size_t)(end - text->data) : text->len };
+	size_t taken = MIN(word.len + 1, text->len);
 
-	if (!run || (run[2] != '\0' && run[2] != '\n'))
-		die("a settle was refused", reply);
-	for (run = strtok_r(run, "\n", &rest); run; run = strtok_r(NULL, "\n", &rest)) {
-		char *behind, *word = strtok_r(run, " ", &behind);
+	*text = (struct span){ text->data + taken, text->len - taken };
+	return word;
+}
 
-		for (int i = 0; word; i++, word = strtok_r(NULL, " ", &behind))
-			if (i >= 9) /* behind the head of the run */
-				snprintf(session->ids[first + given++], ID_SIZE, "%s",
-				         word);
+static void
+send_fetch(struct session *session, uint32_t slot, struct span id)
+{
+	struct pipe *pipe = &session->pipe;
+
+	copy(session->ids[slot], ID_SIZE, id);
+	pipe_open(pipe, 4);
+	pipe_text(pipe, "XRANGE");
+	pipe_text(pipe, "warmq:jobs");
+	pipe_word(pipe, id.data, id.len);
+	pipe_word(pipe, id.data, id.len);
+}
+
+/* Takes the answer of a settle; asks for the payloads of what it gave. */
+static void
+take_settle(struct session *session, uint32_t first)
+{
+	struct span text = pipe_bulk(&session->pipe), line = cut(&text, '\n');
+	uint32_t slot = first;
+
+	if (line.len < 5 || cut(&text, '\n').len > 0 || cut(&text, '\n').len > 0)
+		die("a settle was refused");
+	while (text.len > 0) {
+		line = cut(&text, '\n');
+		for (int i = 0; i < 9; i++) /* the head of the run */
+			(void)cut(&line, ' ');
+		while (line.len > 0)
+			send_fetch(session, slot++, cut(&line, ' '));
 	}
-	VERIFY(given <= count);
-	for (uint32_t i = given; i < count; i++)
-		session->ids[first + i][0] = '\0';
-	freeReplyObject(reply);
-	for (uint32_t i = 0; i < given; i++)
-		redisAppendCommand(session->redis, "XRANGE warmq:jobs %s %s",
-		                   session->ids[first + i], session->ids[first + i]);
-	return given;
+	VERIFY(slot <= first + session->batch);
+	for (; slot < first + session->batch; slot++)
+		session->ids[slot][0] = '\0';
 }
 
 /* The result of a job: its serial number, from the payload we were given. */
 static void
 take_payload(struct session *session, uint32_t slot)
 {
-	redisReply *reply = take_reply(session->redis, "XRANGE");
+	struct pipe *pipe = &session->pipe;
+	struct span id;
 
-	if (reply->elements != 1)
-		die("a payload is missing", NULL);
-	snprintf(session->ids[slot], ID_SIZE, "%08u", serial_of(reply->element[0]));
-	freeReplyObject(reply);
+	if (pipe_array(pipe) != 1 || pipe_array(pipe) != 2)
+		die("a payload is missing");
+	id = pipe_bulk(pipe);
+	if (!span_equals(id, span_from(session->ids[slot])))
+		die("another payload");
+	snprintf(session->results[slot], 9, "%08u", take_serial(pipe));
 }
 
-/* One turn of a session in two halves, so that Redis works for one while we read what
- * the other got. */
 static void
-turn_settle(struct session *session)
+ask_settles(struct session *session, const char *usage)
 {
-	for (uint32_t at = 0; at < session->slots; at += session->batch)
-		send_settle(session, at, session->batch);
-	flush(session->redis);
+	for (uint32_t at = 0; at < SLOTS; at += session->batch)
+		send_settle(session, at, usage);
+	pipe_flush(&session->pipe);
+	session->is_fetching = false;
 }
 
-/* Answers how many jobs the session holds now. */
-static uint32_t
-turn_take(struct session *session)
+/* One of the two halves of a turn; then Redis works for this session while we read what
+ * the others got. */
+static void
+step(struct session *session, const char *usage)
 {
-	uint32_t given[SLOTS], sum = 0, groups = 0;
-
-	for (uint32_t at = 0; at < session->slots; at += session->batch) {
-		given[groups] = take_settle(session, at, session->batch);
-		sum += given[groups++];
+	if (session->is_fetching) {
+		for (uint32_t i = 0; i < SLOTS; i++)
+			if (session->ids[i][0] != '\0')
+				take_payload(session, i);
+		ask_settles(session, usage);
+		return;
 	}
-	flush(session->redis);
-	for (uint32_t i = 0; i < groups; i++)
-		for (uint32_t j = 0; j < given[i]; j++)
-			take_payload(session, i * session->batch + j);
-	return sum;
+	for (uint32_t at = 0; at < SLOTS; at += session->batch)
+		take_settle(session, at);
+	session->is_dry = true;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		session->is_dry = session->is_dry && session->ids[i][0] == '\0';
+	pipe_flush(&session->pipe);
+	session->is_fetching = true;
 }
 
 static void
 run_dry(struct bench *bench)
 {
-	uint32_t idle = 0;
+	uint32_t dry = 0;
 
-	for (int i = 0; i < SESSIONS; i++)
-		turn_settle(&bench->sessions[i]);
-	while (idle < SESSIONS) {
+	for (int i = 0; i < SESSIONS; i++) {
+		bench->sessions[i].is_dry = false;
+		ask_settles(&bench->sessions[i], bench->usage);
+	}
+	while (dry < SESSIONS) {
 		for (int i = 0; i < SESSIONS; i++) {
 			struct session *session = &bench->sessions[i];
 
-			idle = turn_take(session) == 0 ? idle + 1 : 0;
-			turn_settle(session);
+			if (session->is_dry)
+				continue;
+			step(session, bench->usage);
+			dry += session->is_dry;
 		}
 	}
-	for (int i = 0; i < SESSIONS; i++)
-		if (turn_take(&bench->sessions[i]) != 0)
-			die("jobs came from nowhere", NULL);
 }
 
-/* ---- results
- * ---------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------- */
+
+static void
+take_results(struct bench *bench)
+{
+	for (int64_t left = pipe_array(&bench->pipe); left > 0; left--) {
+		struct span result = pipe_bulk(&bench->pipe);
+		unsigned long serial = strtoul(result.data, NULL, 10);
+
+		if (serial >= bench->jobs) {
+			bench->strange++;
+			continue;
+		}
+		bench->twice += bench->seen[serial];
+		bench->answered += !bench->seen[serial];
+		bench->seen[serial] = 1;
+	}
+}
 
 static void
 collect(struct bench *bench)
 {
-	for (;;) {
-		redisReply *reply =
-			ask(bench->redis, "LPOP warmq:reply:bench %d", COLLECT);
-		size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+	for (int i = 0; i <= CHUNK / COLLECT;
+	     i++) { /* the last finds nothing, or too much */
+		pipe_open(&bench->pipe, 3);
+		pipe_text(&bench->pipe, "LPOP");
+		pipe_text(&bench->pipe, "warmq:reply:bench");
+		pipe_unsigned(&bench->pipe, COLLECT);
+	}
+	pipe_flush(&bench->pipe);
+	for (int i = 0; i <= CHUNK / COLLECT; i++)
+		take_results(bench);
+}
 
-		for (size_t i = 0; i < count; i++) {
-			unsigned long serial = strtoul(reply->element[i]->str, NULL, 10);
+/* ---- set up ------------------------------------------------------------------------ */
 
-			if (serial >= bench->jobs) {
-				bench->strange++;
-				continue;
-			}
-			bench->twice += bench->seen[serial];
-			bench->answered += !bench->seen[serial];
-			bench->seen[serial] = 1;
-		}
-		freeReplyObject(reply);
-		if (count < COLLECT)
-			return;
+static void
+make_family(struct bench *bench, uint32_t number)
+{
+	char id[33], lane[40];
+	const char *words[] = {
+		bench->owner, "0-0",        "0", "0-0",   "0",   "F",       "1",  id,
+		"main",       "acme:large", "0", "30000", "100", "50",      lane, "",
+		id,           "bench",      "X", "1",     id,    "segment", "R",  "0",
+		"E",          "0",          "S", "0",     "L",   "0",       "D",  "0",
+		"T",          "0",          "G", "0",     "P",   "0",
+	};
+
+	family_of(number, id);
+	snprintf(lane, sizeof(lane), "%s.0", id);
+	open_call(&bench->pipe, "warmq_admit", ARRAY_SIZE(words));
+	add_texts(&bench->pipe, words, ARRAY_SIZE(words));
+	pipe_flush(&bench->pipe);
+	pipe_skip(&bench->pipe);
+}
+
+static void
+open_lane(struct bench *bench, uint32_t number, uint64_t until_ms, uint64_t life_ms)
+{
+	char id[33], lane[40], until[24], life[24], rank[24];
+	const char *words[] = {
+		bench->owner, "-", "1",  lane, id,  id,  "main", "acme:large",
+		"0",          "1", "3",  "0",  "0", "0", "1000", rank,
+		until,        "0", life, "0",  "0", "0", "0",
+	};
+
+	family_of(number, id);
+	snprintf(lane, sizeof(lane), "%s.0", id);
+	text_print_unsigned(until_ms, until);
+	text_print_unsigned(life_ms, life);
+	text_print_unsigned(number, rank);
+	open_call(&bench->pipe, "warmq_grant", ARRAY_SIZE(words));
+	add_texts(&bench->pipe, words, ARRAY_SIZE(words));
+	pipe_flush(&bench->pipe);
+	pipe_skip(&bench->pipe);
+}
+
+static void
+say_hello(struct session *session)
+{
+	const char *words[] = {
+		session->nonce, "bench", "main", "50", "*", "3600000", ""
+	};
+
+	open_call(&session->pipe, "warmq_hello", ARRAY_SIZE(words));
+	add_texts(&session->pipe, words, ARRAY_SIZE(words));
+	pipe_flush(&session->pipe);
+	pipe_skip(&session->pipe);
+}
+
+static void
+take_rule(struct bench *bench)
+{
+	open_call(&bench->pipe, "warmq_rule", 2);
+	pipe_text(&bench->pipe, "00000000000000aa");
+	pipe_text(&bench->pipe, "3600000");
+	pipe_flush(&bench->pipe);
+	if (pipe_array(&bench->pipe) != 4)
+		die("rule was refused");
+	(void)pipe_bulk(&bench->pipe);
+	(void)pipe_number(&bench->pipe);
+	copy(bench->owner, sizeof(bench->owner), pipe_bulk(&bench->pipe));
+	(void)pipe_number(&bench->pipe);
+}
+
+static void
+set_up(struct bench *bench, const char *path, const char *mode)
+{
+	bool has_usage = strcmp(mode, "usage") == 0, is_one = strcmp(mode, "one") == 0;
+	uint64_t now_ms = (uint64_t)time(NULL) * 1000;
+
+	pipe_connect(&bench->pipe, path);
+	memset(bench->body, 'x', BODY_SIZE);
+	snprintf(bench->cursor, sizeof(bench->cursor), "0-0");
+	if (has_usage) /* read 30,000 tokens of a cache, paid 200, answered 150 */
+		snprintf(bench->usage, sizeof(bench->usage), "%lu %lu 30000 0 200 150",
+		         (unsigned long)now_ms, (unsigned long)now_ms + 800);
+	take_rule(bench);
+	for (uint32_t i = 0; i < FAMILIES; i++) {
+		make_family(bench, i);
+		open_lane(bench, i, has_usage ? now_ms + LIFE_MS : 99999999999999,
+		          has_usage ? LIFE_MS : 0);
+	}
+	for (uint32_t i = 0; i < SESSIONS; i++) {
+		struct session *session = &bench->sessions[i];
+
+		pipe_connect(&session->pipe, path);
+		session->batch = is_one ? 1 : SLOTS;
+		session->q = 1;
+		snprintf(session->nonce, sizeof(session->nonce), "%016x", i + 1);
+		say_hello(session);
 	}
 }
 
-/* ---- set up and measure
- * ------------------------------------------------------------------ */
+/* ---- measure ----------------------------------------------------------------------- */
 
 static double
-info_number(redisContext *redis, const char *section, const char *field)
+info_number(struct pipe *pipe, const char *section, const char *field)
 {
-	redisReply *reply = ask(redis, "INFO %s", section);
-	const char *at = strstr(reply->str, field);
-	double value = at ? strtod(at + strlen(field) + 1, NULL) : 0;
+	static char text[65536];
+	const char *at;
 
-	freeReplyObject(reply);
-	return value;
+	pipe_open(pipe, 2);
+	pipe_text(pipe, "INFO");
+	pipe_text(pipe, section);
+	pipe_flush(pipe);
+	copy(text, sizeof(text), pipe_bulk(pipe));
+	at = strstr(text, field);
+	return at ? strtod(at + strlen(field) + 1, NULL) : 0;
 }
 
 static double
-cpu_seconds(redisContext *redis)
+cpu_seconds(struct pipe *pipe)
 {
-	return info_number(redis, "cpu", "\nused_cpu_sys") +
-	       info_number(redis, "cpu", "\nused_cpu_user");
+	return info_number(pipe, "cpu", "\nused_cpu_sys") +
+	       info_number(pipe, "cpu", "\nused_cpu_user");
+}
+
+static double
+own_seconds(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 static double
@@ -428,106 +564,6 @@ clock_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static redisContext *
-connect_to(const char *path)
-{
-	redisContext *redis = redisConnectUnix(path);
-
-	if (!redis || redis->err) {
-		fprintf(stderr, "bench_queue: %s: %s\n", path,
-		        redis ? redis->errstr : "no memory");
-		exit(1);
-	}
-	return redis;
-}
-
-static void
-make_family(struct bench *bench, uint32_t number)
-{
-	char id[33], lane[40];
-	const char *head[] = { "0-0", "0", "0-0", "0", "F", "1" };
-	const char *tail[] = { "R", "0", "E", "0", "S", "0", "L", "0",
-		               "D", "0", "T", "0", "G", "0", "P", "0" };
-
-	family_of(number, id);
-	snprintf(lane, sizeof(lane), "%s.0", id);
-	open_call("warmq_admit");
-	add(bench->owner);
-	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
-		add(head[i]);
-	add(id);
-	add("main");
-	add("acme:large");
-	add("0");
-	add("30000");
-	add("100");
-	add("50");
-	add(lane);
-	add("");
-	add(id);
-	add("bench");
-	add("X");
-	add("1");
-	add(id);
-	add("segment");
-	for (size_t i = 0; i < ARRAY_SIZE(tail); i++)
-		add(tail[i]);
-	send_call(bench->redis);
-	freeReplyObject(take_reply(bench->redis, "admit a family"));
-}
-
-static void
-open_lane(struct bench *bench, uint32_t number)
-{
-	char id[33], lane[40];
-
-	family_of(number, id);
-	snprintf(lane, sizeof(lane), "%s.0", id);
-	freeReplyObject(ask(bench->redis,
-	                    "FCALL warmq_grant 1 warmq:meta 1 %s - 1 %s %s %s main "
-	                    "acme:large 0 1 3 0 0 0 1000 %d 99999999999999 0 0 0 0 0 0",
-	                    bench->owner, lane, id, id, (int)number));
-}
-
-static void
-set_up(struct bench *bench, const char *path, bool one)
-{
-	redisReply *reply;
-
-	bench->redis = connect_to(path);
-	memset(bench->body, 'x', BODY_SIZE);
-	snprintf(bench->cursor, sizeof(bench->cursor), "0-0");
-	reply = ask(bench->redis, "FCALL warmq_rule 1 warmq:meta 1 %s 3600000",
-	            "00000000000000aa");
-	if (reply->elements < 3)
-		die("rule", reply);
-	snprintf(bench->owner, sizeof(bench->owner), "%s", reply->element[2]->str);
-	freeReplyObject(reply);
-	for (uint32_t i = 0; i < FAMILIES; i++) {
-		make_family(bench, i);
-		open_lane(bench, i);
-	}
-	for (uint32_t i = 0; i < SESSIONS; i++) {
-		struct session *session = &bench->sessions[i];
-
-		session->redis = connect_to(path);
-		session->slots = one ? SLOTS : BATCH;
-		session->batch = one ? 1 : BATCH;
-		session->q = 1;
-		snprintf(session->nonce, sizeof(session->nonce), "%016x", i + 1);
-		open_call("warmq_hello");
-		add(session->nonce);
-		add("bench");
-		add("main");
-		add_number(session->slots);
-		add("*");
-		add("3600000");
-		add("");
-		send_call(session->redis);
-		freeReplyObject(take_reply(session->redis, "hello"));
-	}
-}
-
 /* CPU seconds of Redis by part of a life, summed over the rounds. */
 struct parts {
 	double produce, admit, work, collect;
@@ -536,7 +572,7 @@ struct parts {
 static double
 lap(struct bench *bench, double *since)
 {
-	double now = cpu_seconds(bench->redis), spent = now - *since;
+	double now = cpu_seconds(&bench->pipe), spent = now - *since;
 
 	*since = now;
 	return spent;
@@ -545,7 +581,7 @@ lap(struct bench *bench, double *since)
 static void
 rounds(struct bench *bench, uint32_t jobs, struct parts *parts)
 {
-	double since = cpu_seconds(bench->redis);
+	double since = cpu_seconds(&bench->pipe);
 
 	for (uint32_t done = 0; done < jobs; done += CHUNK) {
 		produce(bench, CHUNK);
@@ -562,35 +598,36 @@ rounds(struct bench *bench, uint32_t jobs, struct parts *parts)
 static void
 measure_life(struct bench *bench, const char *mode, uint32_t jobs)
 {
-	uint32_t warm = WARM_CHUNKS * CHUNK;
 	struct parts parts = { 0 }, ignored = { 0 };
-	double cpu, wall, scale = 1e6 / jobs;
+	double cpu, wall, own, scale = 1e6 / jobs;
 
-	rounds(bench, warm, &ignored);
+	rounds(bench, WARM_CHUNKS * CHUNK, &ignored);
 	wall = clock_seconds();
+	own = own_seconds();
 	rounds(bench, jobs, &parts);
 	wall = clock_seconds() - wall;
+	own = own_seconds() - own;
 	cpu = parts.produce + parts.admit + parts.work + parts.collect;
 	printf("{\"mode\":\"%s\",\"jobs\":%u,\"jobs_per_s\":%.0f,\"cpu_us\":%.2f,"
-	       "\"produce_us\":%.2f,\"admit_us\":%.2f,\"work_us\":%.2f,\"collect_us\":%."
-	       "2f,"
+	       "\"produce_us\":%.2f,\"admit_us\":%.2f,\"work_us\":%.2f,"
+	       "\"collect_us\":%.2f,\"client_us\":%.2f,"
 	       "\"once\":%u,\"twice\":%u,\"missing\":%u,\"strange\":%u}\n",
 	       mode, jobs, jobs / wall, cpu * scale, parts.produce * scale,
 	       parts.admit * scale, parts.work * scale, parts.collect * scale,
-	       bench->answered, bench->twice, bench->jobs - bench->answered,
+	       own * scale, bench->answered, bench->twice, bench->jobs - bench->answered,
 	       bench->strange);
 }
 
 static void
 measure_memory(struct bench *bench, uint32_t jobs)
 {
-	double before = info_number(bench->redis, "memory", "\nused_memory"), after;
+	double before = info_number(&bench->pipe, "memory", "\nused_memory"), after;
 
 	for (uint32_t done = 0; done < jobs; done += CHUNK) {
 		produce(bench, CHUNK);
 		admit_all(bench);
 	}
-	after = info_number(bench->redis, "memory", "\nused_memory");
+	after = info_number(&bench->pipe, "memory", "\nused_memory");
 	printf("{\"mode\":\"memory\",\"jobs\":%u,\"bytes_per_job\":%.1f}\n", jobs,
 	       (after - before) / jobs);
 }
@@ -600,29 +637,28 @@ main(int argc, char **argv)
 {
 	static struct bench bench;
 	uint32_t jobs = argc == 4 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
-	bool one, memory;
+	bool is_memory;
 
 	if (jobs == 0 || jobs % CHUNK != 0) {
 		fprintf(stderr,
-		        "usage: bench_queue SOCKET batch|one|memory JOBS "
+		        "usage: bench_queue SOCKET batch|usage|one|memory JOBS "
 		        "(a multiple of %d)\n",
 		        CHUNK);
 		return 2;
 	}
-	one = strcmp(argv[2], "one") == 0;
-	memory = strcmp(argv[2], "memory") == 0;
-	bench.jobs = jobs + (memory ? 0 : WARM_CHUNKS * CHUNK);
+	is_memory = strcmp(argv[2], "memory") == 0;
+	bench.jobs = jobs + (is_memory ? 0 : WARM_CHUNKS * CHUNK);
 	bench.seen = calloc(bench.jobs, 1);
 	if (!bench.seen)
-		die("no memory", NULL);
-	set_up(&bench, argv[1], one);
-	if (memory)
+		die("no memory");
+	set_up(&bench, argv[1], argv[2]);
+	if (is_memory)
 		measure_memory(&bench, jobs);
 	else
 		measure_life(&bench, argv[2], jobs);
 	free(bench.seen);
 	return bench.twice + bench.strange == 0 &&
-	                       (memory || bench.answered == bench.jobs)
+	                       (is_memory || bench.answered == bench.jobs)
 	               ? 0
 	               : 1;
 }

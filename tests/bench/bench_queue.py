@@ -1,6 +1,7 @@
 """bench_queue.py - what a job's whole life costs, against BullMQ: ./dev bench queue [--quick]
 
     batch   settles and claims of 50 jobs        bench_queue.c, a null executor
+    usage   the same, each job telling what it used of a cache, as real ones do
     one     a call per job, 200 slots pipelined
     bullmq  addBulk, a worker with concurrency 50
 
@@ -103,7 +104,7 @@ def report(results):
     for arm, runs in results.items():
         parts = ", ".join(
             f"{name[:-3]} {statistics.median(run[name] for run in runs):.2f}"
-            for name in ("produce_us", "admit_us", "work_us", "collect_us")
+            for name in ("produce_us", "admit_us", "work_us", "collect_us", "client_us")
             if name in runs[0])
         print(f"{arm:<8}{spread([run['cpu_us'] for run in runs]):>24}"
               f"{statistics.median(run['jobs_per_s'] for run in runs):>10.0f}   {parts}")
@@ -144,7 +145,9 @@ def main():
     parser.add_argument("--jobs", type=int, default=100000, help="a multiple of 50000")
     parser.add_argument("--json", metavar="FILE", help="write every run there")
     options = parser.parse_args()
-    arms = ["batch", "one"] if options.quick else ["batch", "bullmq", "one"]
+    arms = ["batch", "usage", "one"]
+    if not options.quick:
+        arms.insert(1, "bullmq")
     rounds = 1 if options.quick else options.rounds
     prepare("bullmq" in arms)
     results = {arm: [] for arm in arms}
