@@ -2,15 +2,15 @@
 """sweep.py - kills a process at each of its first round trips to Redis, one run for each.
 
     tests/e2e/sweep.py --all                        200 trips x 3 victims x before and after,
-                                                    and 200 x 2 connections x 4 ways
+                                                    and 200 x 2 connections x 6 ways
     tests/e2e/sweep.py --victim worker --trip 17 --action after       one run again, kept
     tests/e2e/sweep.py --every 23                   a sample
 
 One run: 500 jobs of all kinds wait in the inbox; a scheduler and a worker start, each behind
 a proxy of its own (tests/lib/proxy.py).  At the given trip the victim gets SIGKILL, before
 its command reaches Redis or after Redis has run it and before the answer is told; it is
-started again.  The victim `redis` is killed at a trip of either; a `…-link` loses only its
-connection.  In the end each job has ended once with its own answer, and the books balance."""
+started again.  The victim `redis` is killed at a trip of either; a `…-link` only has its
+connection cut, or gets answers late.  In the end each job has ended once with its own answer, and the books balance."""
 
 import argparse
 import collections
@@ -40,8 +40,9 @@ KNOBS = {"latency_ms": 5, "prefill_tokens_per_second": 2000000, "job_ms": 10,
          "fault_cut_permille": 20}
 ACTIONS = {"scheduler": ["before", "after"], "worker": ["before", "after"],
            "redis": ["before", "after"],
-           "scheduler-link": ["before", "after", "half", "late"],
-           "worker-link": ["before", "after", "half", "late"]}
+           "scheduler-link": ["before", "after", "half", "late", "swap", "freeze"],
+           "worker-link": ["before", "after", "half", "late", "swap", "freeze"]}
+FREEZE_S = 4  # twice the lease
 SIDES = ("scheduler", "worker")  # each has a proxy
 
 
@@ -90,7 +91,7 @@ class Sweep:
         number = self.trip
         if side == "redis":
             side, number = SIDES[self.trip % 2], (self.trip + 1) // 2
-        proxies[side].at(number, self.action, self.kill)
+        proxies[side].at(number, self.action, self.kill, seconds=FREEZE_S)
         return proxies[side]
 
     def restart_victim(self):

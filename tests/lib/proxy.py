@@ -16,16 +16,17 @@ be done to number n:
              as if it had lain in the buffer of a dead socket
     slow     it waits for `seconds`, and all behind it on this connection
     swap     its answer waits until `trips` commands of others were answered
+    freeze   nothing moves on any connection for `seconds`, and nobody is told
 
 `then()` is called at that moment, in the proxy's thread, before anything else moves.
-freeze() stops everything, cut_all() cuts every connection.  Subscribed connections are
-passed on as they are: what comes there answers no command."""
+Subscribed connections are passed on as they are: what comes there answers no command."""
 
 import asyncio
 import collections
 import threading
 
 CHUNK = 1 << 16
+ACTIONS = ("before", "after", "half", "late", "slow", "swap", "freeze")
 
 
 def frame_end(data, at):
@@ -81,7 +82,6 @@ class Link:
         except OSError:
             self.client.close()
             return
-        self.proxy.links.add(self)
         tasks = [asyncio.ensure_future(self.commands()), asyncio.ensure_future(self.answers())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -92,7 +92,6 @@ class Link:
                     self.proxy.errors.append(result)
         finally:
             self.cut()
-            self.proxy.links.discard(self)
 
     def cut(self):
         for writer in (self.client, self.upstream):
@@ -121,6 +120,11 @@ class Link:
             trip = self.proxy.count_trip(frame)
             if frame[:40].upper().find(b"SUBSCRIBE") > 0:
                 self.subscribed = True
+            if trip and trip.action == "freeze":
+                trip.call()
+                self.proxy.freeze(trip.seconds)
+                await self.proxy.flowing.wait()
+                trip = None
             if trip and trip.action == "slow":
                 trip.call()
                 await asyncio.sleep(trip.seconds)
@@ -161,7 +165,6 @@ class Proxy:
         self.count = 0
         self.last = ""  # the command of the trip that was spoilt last
         self.errors = []
-        self.links = set()
         self.plan = {}
         self.done = []  # numbers of the plan that were met
         self.loop = asyncio.new_event_loop()
@@ -226,6 +229,10 @@ class Proxy:
         except asyncio.TimeoutError:
             pass
 
+    def freeze(self, seconds):
+        self.flowing.clear()
+        self.loop.call_later(seconds, self.flowing.set)
+
     def keep_late(self, link, frame, trip):
         upstream, reader = link.upstream, link.upstream_reader
         link.upstream = None  # it outlives its client
@@ -244,22 +251,7 @@ class Proxy:
 
         self.spawn(run_late())
 
-    # ---- from other threads ----
-
     def at(self, number, action, then=None, trips=20, seconds=2):
-        assert action in ("before", "after", "half", "late", "slow", "swap"), action
+        assert action in ACTIONS, action
         assert number > self.count, f"trip {number} is over"
         self.plan[number] = Trip(action, then, trips, seconds)
-
-    def freeze(self):
-        self.loop.call_soon_threadsafe(self.flowing.clear)
-
-    def thaw(self):
-        self.loop.call_soon_threadsafe(self.flowing.set)
-
-    def cut_all(self):
-        def cut():
-            for link in list(self.links):
-                link.cut()
-
-        self.loop.call_soon_threadsafe(cut)
