@@ -249,6 +249,9 @@ put_tally(const struct ruler *ruler, struct buffer *out)
 	          "Starts that were not plain.", out);
 	put_words(tally, TALLY_WARMUPS, "warmq_warmups_total", "outcome",
 	          "Warm-up requests, ahead of jobs.", out);
+	put_words(tally, TALLY_SPENT, "warmq_unanswered_total", "why",
+	          "Attempts that were paid for, or may have been, and gave no answer.",
+	          out);
 	put_routes(tally, "warmq_done_total", "Jobs done.",
 	           offsetof(struct tally_route, done), out);
 	put_routes(tally, "warmq_usage_known_total",

@@ -142,12 +142,20 @@ void
 ruler_tally_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
                  const struct protocol_event *line)
 {
+	bool accepted;
+
 	switch (line->kind) {
 	case PROTOCOL_EVENT_START:
 		take_start(ruler, at_ms, line);
 		return;
 	case PROTOCOL_EVENT_DONE:
 		take_call(ruler, now_ms, at_ms, true, line->family, line);
+		return;
+	case PROTOCOL_EVENT_SPENT:
+		accepted = span_equals(line->word, SPAN("accepted")); /* late, but good */
+		take_call(ruler, now_ms, at_ms, accepted, line->family, line);
+		if (!accepted)
+			tally_count(&ruler->tally, TALLY_SPENT, line->word);
 		return;
 	case PROTOCOL_EVENT_TICKET:
 		tally_count(&ruler->tally, TALLY_WARMUPS,

@@ -22,6 +22,9 @@ static const char *const dead[] = { "malformed",
 	                            "other" };
 static const char *const ended[] = { "cancelled", "expired", "other" };
 static const char *const warmups[] = { "ok", "failed" };
+static const char *const spent[] = { "failed",  "deferred", "dead",
+	                             "dropped", "released", "worker_died",
+	                             "overdue", "late",     "other" };
 
 uint32_t
 tally_words(enum tally_event event, const char *const **ret_words)
@@ -34,6 +37,7 @@ tally_words(enum tally_event event, const char *const **ret_words)
 		[TALLY_DEAD] = { dead, ARRAY_SIZE(dead) },
 		[TALLY_ENDED] = { ended, ARRAY_SIZE(ended) },
 		[TALLY_WARMUPS] = { warmups, ARRAY_SIZE(warmups) },
+		[TALLY_SPENT] = { spent, ARRAY_SIZE(spent) },
 	};
 
 	VERIFY((unsigned)event < TALLY_EVENT_COUNT);

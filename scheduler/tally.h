@@ -63,6 +63,7 @@ enum tally_event {     /* words of the event stream that are counted by kind */
 	TALLY_DEAD,    /* by reason */
 	TALLY_ENDED,   /* by reason */
 	TALLY_WARMUPS, /* by outcome */
+	TALLY_SPENT,   /* attempts without an answer, by why */
 	TALLY_EVENT_COUNT,
 };
 

@@ -1,13 +1,12 @@
 """/metrics, as a real Prometheus reads it: every metric is documented, and moves."""
 
 import json
+import re
 import signal
 import subprocess
 import time
 
-import pytest
-
-from fleet import LONG, Fleet, anthropic_body, long_text, wait_until
+from fleet import BUILD, LONG, Fleet, anthropic_body, long_text, wait_until
 from prometheus import Prometheus, documented, free_port, parse, scrape
 from test_97_rules import expressions
 
@@ -50,7 +49,6 @@ scheduler:""" % self.provider, 1))
                    f"127.0.0.1:{self.port(name)}")
 
     def program(self, kind):
-        from fleet import BUILD
         return BUILD / kind / f"warmq-{kind}"
 
     def start_worker(self, name="worker", slots=50, *options):
@@ -87,6 +85,44 @@ def test_every_name_type_and_label_is_documented_and_every_documented_one_is_tol
             checked = subprocess.run(["promtool", "check", "metrics"], capture_output=True,
                                      input=scrape(fleet.port(name)), text=True)
             assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+def samples(text, name):
+    """label text -> value of one metric in a scrape."""
+    return {labels or "": float(value) for labels, value in re.findall(
+        r"^%s(?:\{(.*)\})? (\S+)$" % name, text, re.M)}
+
+
+def test_the_figures_are_those_of_the_provider_and_of_what_was_done(tmp_path):
+    knobs = {"latency_ms": 50, "job_ms": 200}
+    with Rig(tmp_path, knobs=knobs) as fleet:
+        fleet.start_all(slots=20)
+        fleet.burst(bodies(30, "one "), route="one")
+        fleet.burst(bodies(10, "two "), route="two")
+        port = fleet.port("scheduler")
+        wait_until(lambda: sum(samples(scrape(port), "warmq_done_total").values()) == 40, 10,
+                   "last line of the event stream")
+        text, stats = scrape(port), fleet.stats()
+        tokens = samples(text, "warmq_tokens_total")
+        for kind in ("read", "written", "uncached", "output"):
+            assert sum(value for labels, value in tokens.items()
+                       if f'kind="{kind}"' in labels) == stats[f"tokens_{kind}"]
+        assert samples(text, "warmq_done_total") == {'route="one"': 30, 'route="two"': 10,
+                                                     'route="other"': 0}
+        assert sum(samples(text, "warmq_prefix_hits_total").values()) == stats["reads"]
+        causes = samples(text, "warmq_cause_tokens_total")
+        assert sum(value for labels, value in causes.items()
+                   if 'kind="written"' in labels) == stats["tokens_written"]
+        labels = 'pool="default",upstream="main"'
+        count = {name: samples(text, f"warmq_{name}_seconds_count")[labels]
+                 for name in ("wait", "held", "first_event", "run")}
+        assert (count["wait"], count["first_event"], count["run"]) == (40, 40, 40)
+        assert 20 <= count["held"] <= 38, "not the two writers; the others, unless late"
+        total = {name: samples(text, f"warmq_{name}_seconds_sum")[labels]
+                 for name in ("wait", "held", "first_event", "run")}
+        assert total["held"] <= total["wait"] and total["first_event"] <= total["run"]
+        assert total["run"] >= 40 * 0.25, "each took a quarter of a second at least"
+        assert samples(text, "warmq_starts_total")['role="lead"'] >= 2
 
 
 def admit(fleet, first, count):
