@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct args {
-	const char *config, *redis, *ns, *listen, *log_level;
+	const char *config, *redis, *ns, *listen, *log_level, *record;
 	bool log_json, print_config, version, help;
 };
 
@@ -29,6 +29,9 @@ static const struct option_spec specs[] = {
 	  "debug, info, warning or error" },
 	{ "log-json", OPTION_FLAG, offsetof(struct args, log_json), NULL, NULL,
 	  "write the log as JSON" },
+	{ "record", OPTION_TEXT, offsetof(struct args, record), NULL, "FILE",
+	  "keep what it decides on in memory, and write it there on SIGUSR1 and when "
+	  "it breaks" },
 	{ "print-config", OPTION_FLAG, offsetof(struct args, print_config), NULL, NULL,
 	  "print the whole effective configuration and exit" },
 	{ "version", OPTION_FLAG, offsetof(struct args, version), NULL, NULL,
@@ -49,7 +52,8 @@ print_help(void)
 	             "request write each cold prefix while the others are held, and\n"
 	             "paces all of them. Start two for a warm stand-by: one rules.\n\n"
 	             "%s\n"
-	             "SIGTERM and SIGINT: give the rule up and end.\n\n"
+	             "SIGTERM and SIGINT: give the rule up and end.\n"
+	             "SIGUSR1: write the record (--record).\n\n"
 	             "Exit status: 0 stopped in order, 1 could not start or cannot work\n"
 	             "with this Redis, 2 wrong command line or configuration.\n",
 	             buffer_text(&text));
@@ -144,8 +148,8 @@ main(int argc, char **argv)
 		return complain("out of memory");
 	result = load_config(&args, config);
 	if (result == 0)
-		result =
-			args.print_config ? print_config(config) : (int)shell_run(config);
+		result = args.print_config ? print_config(config)
+		                           : (int)shell_run(config, args.record);
 	config = config_destroy(config);
 	return result;
 }

@@ -107,7 +107,7 @@ ruler_create(const struct ruler_config *config)
 	prng_init(&ruler->prng, config->seed);
 	if (open_parts(ruler) < 0)
 		return ruler_destroy(ruler);
-	ruler->core = core_init(ruler->core_memory, ruler->core_size, &config->core);
+	ruler_core_begin(ruler);
 	ruler_inbox_clear(ruler);
 	ruler_admit_clear(ruler);
 	return ruler;

@@ -95,6 +95,8 @@ struct ruler_pool { /* first match; jobs without one go to the pool "default" */
 	uint64_t max_wait_ms; /* 0 = the core's default */
 };
 
+struct record;
+
 /* All of it is borrowed for the life of the ruler. */
 struct ruler_config {
 	struct span ns;
@@ -123,6 +125,9 @@ struct ruler_config {
 	uint64_t audit_ms;
 	uint64_t status_ms; /* between two writes of ns:status; 0: never */
 	uint64_t result_ttl_ms;
+
+	/* Told of every step of the core; may be NULL. */
+	struct record *record;
 
 	/* For the log; may be NULL.  A note is text for people, and what it is about. */
 	void (*say)(void *data, const struct ruler_note *note);

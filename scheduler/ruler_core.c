@@ -1,15 +1,37 @@
 #include "scheduler/ruler_core.h"
 
+#include "scheduler/record.h"
 #include "scheduler/ruler_events.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_tally.h"
 
 void
+ruler_core_begin(struct ruler *ruler)
+{
+	const struct ruler_config *config = ruler->config;
+
+	ruler->core = core_init(ruler->core_memory, ruler->core_size, &config->core);
+	if (config->record)
+		record_restart(config->record, &config->core);
+}
+
+void
+ruler_core_step(struct ruler *ruler, uint64_t now_ms, const struct event *event)
+{
+	struct record *record = ruler->config->record;
+
+	if (record)
+		record_event(record, now_ms, event);
+	core_step(ruler->core, now_ms, event, &ruler->commands);
+	if (record)
+		record_decision(record, &ruler->commands);
+}
+
+void
 ruler_core_restart(struct ruler *ruler)
 {
-	ruler->core =
-		core_init(ruler->core_memory, ruler->core_size, &ruler->config->core);
+	ruler_core_begin(ruler);
 	ruler->queue_head = 0;
 	ruler->queue_count = 0;
 	ruler->queue_in = 0;
@@ -24,18 +46,18 @@ ruler_core_restart(struct ruler *ruler)
 	for (uint32_t i = 0; i < ruler->known.models_count; i++) {
 		struct event event = ruler_known_model_event(&ruler->known, i);
 
-		core_step(ruler->core, 0, &event, &ruler->commands);
+		ruler_core_step(ruler, 0, &event);
 	}
 	for (uint32_t i = 0; i < ruler->known.budgets_count; i++) {
 		struct event event = ruler_known_budget_event(&ruler->known, i);
 
-		core_step(ruler->core, 0, &event, &ruler->commands);
+		ruler_core_step(ruler, 0, &event);
 	}
 	for (uint32_t i = 0; i < ruler->known.pools_count; i++) {
 		struct event event = ruler_known_pool_event(&ruler->known, i);
 
 		ruler->known.pools[i].told = ruler->known.pools[i].slots;
-		core_step(ruler->core, 0, &event, &ruler->commands);
+		ruler_core_step(ruler, 0, &event);
 	}
 }
 
@@ -97,7 +119,7 @@ ruler_core_tell(struct ruler *ruler, uint64_t now_ms, const struct event *event)
 	uint32_t at;
 
 	if (ruler->phase != RULER_RULING) {
-		core_step(ruler->core, now_ms, event, &ruler->commands);
+		ruler_core_step(ruler, now_ms, event);
 		VERIFY(ruler->commands.count == 0 || ruler->phase != RULER_REBUILDING);
 		return;
 	}
@@ -127,13 +149,13 @@ ruler_core_run(struct ruler *ruler, uint64_t now_ms, uint32_t max)
 		ruler->queue_head = (ruler->queue_head + 1) % RULER_QUEUE_MAX;
 		ruler->queue_count--;
 		ruler->queue_out++;
-		core_step(ruler->core, now_ms, event, &ruler->commands);
+		ruler_core_step(ruler, now_ms, event);
 		ruler_core_take(ruler, now_ms);
 		told++;
 	}
 	while (ruler->phase == RULER_RULING && core_deadline(ruler->core) <= now_ms &&
 	       told < max && ruler->pending_count + COMMAND_MAX <= RULER_PENDING_MAX) {
-		core_step(ruler->core, now_ms, &tick, &ruler->commands);
+		ruler_core_step(ruler, now_ms, &tick);
 		ruler_core_take(ruler, now_ms);
 		told++;
 	}

@@ -8,6 +8,10 @@
 
 #include "scheduler/ruler_state.h"
 
+/* The first core; and one step of it, which everybody takes by this door. */
+void ruler_core_begin(struct ruler *ruler);
+void ruler_core_step(struct ruler *ruler, uint64_t now_ms, const struct event *event);
+
 /* A new core, told nothing yet but to recover. */
 void ruler_core_restart(struct ruler *ruler);
 

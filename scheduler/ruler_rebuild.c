@@ -94,7 +94,7 @@ finish(struct ruler *ruler, uint64_t now_ms)
 
 	ruler->known.nodes_complete = true;
 	ruler_session_tell(ruler, now_ms);
-	core_step(ruler->core, now_ms, &end, &ruler->commands);
+	ruler_core_step(ruler, now_ms, &end);
 	ruler->phase = RULER_RULING;
 	ruler_core_take(ruler, now_ms);
 	ruler_inbox_start(ruler, now_ms);

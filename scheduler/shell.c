@@ -3,9 +3,12 @@
 #include "common/io/log.h"
 #include "common/io/redis.h"
 #include "scheduler/admin.h"
+#include "scheduler/functions/functions_library.h"
 #include "scheduler/greet.h"
+#include "scheduler/record_file.h"
 #include "scheduler/setup.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +30,9 @@ struct shell {
 	uv_loop_t loop;
 	uv_timer_t timer, clock;
 	uv_prepare_t prepare;
-	uv_signal_t term, interrupt;
+	uv_signal_t term, interrupt, dump;
+	struct record *record; /* NULL: none is kept */
+	const char *record_path;
 	struct redis *main, *waiting;
 	struct greet greet;
 	struct redis_url url;
@@ -364,6 +369,21 @@ on_signal(uv_signal_t *handle, int number)
 }
 
 static void
+on_dump(uv_signal_t *handle, int number)
+{
+	struct shell *shell = handle->data;
+
+	(void)number;
+	if (!shell->record)
+		log_warning("nothing is recorded: start it with --record FILE");
+	else if (record_file_write(shell->record, shell->record_path) < 0)
+		log_error("cannot write the record", LOG_TEXT("file", shell->record_path),
+		          LOG_TEXT("reason", strerror(errno)));
+	else
+		log_info("wrote the record", LOG_TEXT("file", shell->record_path));
+}
+
+static void
 close_all(struct shell *shell)
 {
 	if (shell->closing)
@@ -374,6 +394,7 @@ close_all(struct shell *shell)
 	uv_close((uv_handle_t *)&shell->prepare, NULL);
 	uv_close((uv_handle_t *)&shell->term, NULL);
 	uv_close((uv_handle_t *)&shell->interrupt, NULL);
+	uv_close((uv_handle_t *)&shell->dump, NULL);
 	shell->admin = admin_close(shell->admin);
 	redis_destroy(shell->main, NULL, NULL);
 	redis_destroy(shell->waiting, NULL, NULL);
@@ -418,15 +439,18 @@ open_handles(struct shell *shell)
 	(void)uv_prepare_init(&shell->loop, &shell->prepare);
 	(void)uv_signal_init(&shell->loop, &shell->term);
 	(void)uv_signal_init(&shell->loop, &shell->interrupt);
+	(void)uv_signal_init(&shell->loop, &shell->dump);
 	shell->timer.data = shell;
 	shell->clock.data = shell;
 	shell->prepare.data = shell;
 	shell->term.data = shell;
 	shell->interrupt.data = shell;
+	shell->dump.data = shell;
 	(void)uv_prepare_start(&shell->prepare, on_prepare);
 	(void)uv_timer_start(&shell->clock, on_clock, 1000, 1000);
 	(void)uv_signal_start(&shell->term, on_signal, SIGTERM);
 	(void)uv_signal_start(&shell->interrupt, on_signal, SIGINT);
+	(void)uv_signal_start(&shell->dump, on_dump, SIGUSR1);
 }
 
 static int
@@ -443,6 +467,19 @@ open_list(struct shell *shell)
 	list->bytes = malloc(list->byte_max);
 	shell->words = calloc(list->arg_max, sizeof(*shell->words));
 	return list->calls && list->args && list->bytes && shell->words ? 0 : ERR_MEMORY;
+}
+
+static int
+open_record(struct shell *shell)
+{
+	if (!shell->record_path)
+		return 0;
+	shell->record = record_create(RECORD_SIZE, functions_library_version);
+	if (!shell->record)
+		return ERR_MEMORY;
+	shell->setup.ruler.record = shell->record;
+	record_file_on_failure(shell->record, shell->record_path);
+	return 0;
 }
 
 static int
@@ -464,6 +501,9 @@ open_shell(struct shell *shell, const struct config *config)
 	shell->setup.ruler.data = shell;
 	if (getrandom(&shell->setup.ruler.seed, sizeof(uint64_t), 0) < 0)
 		shell->setup.ruler.seed = uv_hrtime() ^ (uint64_t)getpid() << 32;
+	err = open_record(shell);
+	if (err < 0)
+		return err;
 	shell->ruler = ruler_create(&shell->setup.ruler);
 	if (!shell->ruler)
 		return ERR_MEMORY;
@@ -474,6 +514,7 @@ static void
 close_shell(struct shell *shell)
 {
 	shell->ruler = ruler_destroy(shell->ruler);
+	shell->record = record_destroy(shell->record);
 	setup_close(&shell->setup);
 	free(shell->list.calls);
 	free(shell->list.args);
@@ -482,7 +523,7 @@ close_shell(struct shell *shell)
 }
 
 enum shell_exit
-shell_run(const struct config *config)
+shell_run(const struct config *config, const char *record_path)
 {
 	struct shell *shell = calloc(1, sizeof(*shell));
 	enum shell_exit result = SHELL_TROUBLE;
@@ -492,6 +533,7 @@ shell_run(const struct config *config)
 		return SHELL_TROUBLE;
 	(void)signal(SIGPIPE, SIG_IGN);
 	shell->config = config;
+	shell->record_path = record_path;
 	shell->back_off_ms = BACK_OFF_MS_MIN;
 	err = open_shell(shell, config);
 	if (err < 0)

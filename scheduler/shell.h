@@ -23,7 +23,9 @@ enum shell_exit {
 	SHELL_USAGE = 2,   /* command line or configuration */
 };
 
-/* Runs until a signal ends it. */
-enum shell_exit shell_run(const struct config *config);
+/* Runs until a signal ends it.  With `record_path` it keeps a record of what its core was
+ * told (record.h), and writes it there on SIGUSR1 and when it breaks; NULL: it keeps
+ * none. */
+enum shell_exit shell_run(const struct config *config, const char *record_path);
 
 #endif
