@@ -297,7 +297,8 @@ close_globals(lua_State *lua)
 		lua_pushnil(lua);
 		lua_setglobal(lua, HIDDEN[i]);
 	}
-	lua_pushboolean(lua, false); /* libraries that are not here: who asks, does without */
+	lua_pushboolean(lua,
+	                false); /* libraries that are not here: who asks, does without */
 	lua_setglobal(lua, "cjson");
 	lua_pushboolean(lua, false);
 	lua_setglobal(lua, "cmsgpack");
