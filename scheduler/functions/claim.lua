@@ -5,7 +5,7 @@
 --   3. if slots are left: lanes whose hold_max has passed
 --
 -- A lane starts a wanted ticket; jobs of its family's `now` list; one job per credit (the
--- scheduler chose it: no look at `until` or ancestors); any job if its gate is open, `now`
+-- scheduler chose it: ancestors may be shut, but not have expired since); any job if its gate is open, `now`
 -- before `until`, and every gated ancestor likewise.  All within window and budget.
 -- A member that is found not to be open is taken out of the set (book.lua compares).
 
@@ -67,6 +67,21 @@ local function may_start(lane, family)
 	return true
 end
 
+-- A credit or a ticket counts on the lanes that were shut when it was given.  One above
+-- that has expired since then has no writer yet: the scheduler chooses it.
+local function above_has_expired(family)
+	local ancestors = family and family.tail.ancestors or {}
+	for i = 1, #ancestors do
+		local above = lane_of(ancestors[i])
+		local gate = byte(above.rec, 2)
+		if (gate == 51 and not lane_is_open(above)) or
+			(gate == 48 and now >= sub(above.rec, 36, 49) + 0) then
+			return true
+		end
+	end
+	return false
+end
+
 -- From here on the deadline is its taker's: by then a live one has stopped its request
 -- itself (leader_ms), so that the next writer never meets it.
 local function start_ticket(lane, family, budget)
@@ -107,7 +122,8 @@ end
 local function serve(lane, budget)
 	local family = lane_join(lane)
 	lane.served = true
-	if byte(lane.rec, 68) == 49 and lane.use < sub(lane.rec, 23, 27) + 0 then
+	if byte(lane.rec, 68) == 49 and lane.use < sub(lane.rec, 23, 27) + 0 and
+		not above_has_expired(family) then
 		start_ticket(lane, family, budget)
 	end
 	if not family or family.bits == 0 or family_is_paused(family) then
@@ -120,6 +136,9 @@ local function serve(lane, budget)
 			want)
 	end
 	local credits = sub(lane.rec, 14, 16) + 0
+	if credits > 0 and above_has_expired(family) then
+		credits = 0
+	end
 	local role = byte(lane.rec, 17) == 50 and 'c' or 'l'
 	while want > 0 and credits > 0 and still_waits(family, class) do
 		if not start.leader(lane, family, budget, role, class) then

@@ -162,7 +162,7 @@ local function lane_grant(at)
 	local lane = lane_granted(at)
 	local family = lane_join(lane)
 	local g, g_new = number_at(at + 5, 'g'), number_at(at + 6, 'g_new')
-	local was_open = gate_is_open(lane)
+	local was_open, was_closed = gate_is_open(lane), byte(lane.rec, 2) == 48
 	if sub(lane.rec, 4, 13) + 0 ~= g or (g_new ~= g and argv[at + 16] == '1' and
 		byte(lane.rec, 68) == 50) then
 		return lane, 'refused'
@@ -184,6 +184,8 @@ local function lane_grant(at)
 	end
 	if gate_is_open(lane) and not was_open then
 		descendants_open(lane)
+	elseif was_closed and byte(lane.rec, 2) == 49 then
+		wake(lane.tail.pool) -- a credit below may have waited for that
 	end
 	return lane, 'done'
 end

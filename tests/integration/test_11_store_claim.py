@@ -176,6 +176,26 @@ def test_a_credit_does_not_look_at_ancestors(store):
     assert [job.role for job in Worker(store).claim().jobs] == ["l"]
 
 
+@pytest.mark.parametrize("kind", ["credit", "ticket"])
+def test_who_may_write_does_not_start_below_what_has_expired_i1(store, kind):
+    """The credit was given while the lane above was open, and nobody is its writer."""
+    root = Family(1)
+    leaf = Family(2, ancestors=[root.lane], px=[root.id, Family(2).id])
+    store.enqueue(root, 1)
+    store.enqueue(leaf, 2)
+    store.open(root, until=store.now() + 30)
+    store.grant(leaf.lane, gate=WRITING, credits=1 if kind == "credit" else 0, role=1,
+                ticket=int(kind == "ticket"), ticket_deadline=store.now() + 60000)
+    store.wait_past(store.now() + 31)
+    worker = Worker(store)
+    for _ in range(2):
+        assert worker.claim().jobs == []
+        assert store.lane(root.lane).gate == CLOSED
+    assert len(store.events("expired")) == 1
+    store.grant(root.lane, gate=WRITING)
+    assert [job.role for job in worker.claim().jobs] == ["l" if kind == "credit" else "t"]
+
+
 def test_the_now_list_needs_no_gate(store):
     family = Family(1)
     held = store.enqueue(family, 1)
