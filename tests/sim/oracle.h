@@ -13,7 +13,9 @@
  * by what happens at the provider.
  *
  * Excuses.  Providers may behave so that more than one request has to write: entries
- * that vanish, reads that miss, usage that is not told, refusals.  The oracle sees them
+ * that vanish, reads that miss, usage that is not told, refusals, a prefix that can be
+ * read later than a longer one that was written with it.  And if the clock of Redis was
+ * set, nobody knows when an entry ends.  The oracle sees them
  * happen in the provider's model, node by node, and from then on is silent about that
  * node's cache (I1, I2), never about anything else.
  *

@@ -84,7 +84,10 @@ learn_loss(struct oracle *oracle, uint32_t index, const struct cache_node *seen,
 	if (node->readable_since_us == 0)
 		return;
 	if (is_known && seen->readable_us != CACHE_MODEL_NEVER_US &&
-	    now_us >= seen->expires_us)
+	    now_us >= seen->expires_us && oracle->clock_stepped)
+		excuse(oracle, index, "it lived its time, and the clock was set");
+	else if (is_known && seen->readable_us != CACHE_MODEL_NEVER_US &&
+	         now_us >= seen->expires_us)
 		node->readable_since_us = node->was_written = 0; /* it lived its time */
 	else
 		excuse(oracle, index, "its entry vanished");
@@ -119,6 +122,16 @@ judge_plain(struct oracle *oracle, const struct oracle_lease *lease,
 		            call->ask.id);
 }
 
+static uint32_t
+tokens_up_to(const struct site_call *call, uint32_t block)
+{
+	uint32_t tokens = 0;
+
+	for (uint32_t i = 0; i <= block; i++)
+		tokens += call->ask.blocks[i].tokens;
+	return tokens;
+}
+
 /* One marked block of a request that begins. */
 static void
 judge_block(struct oracle *oracle, struct oracle_request *request, uint32_t block,
@@ -137,6 +150,10 @@ judge_block(struct oracle *oracle, struct oracle_request *request, uint32_t bloc
 		oracle->nodes[index].readable_since_us = MAX(seen.readable_us, 1);
 		return;
 	}
+	/* What covers a node covers all above it, to all who hear of it. */
+	if (call->answer.usage.known &&
+	    call->answer.usage.read_tokens >= tokens_up_to(call, block))
+		excuse(oracle, index, "a longer one was read before it");
 	learn_loss(oracle, index, &seen, is_known);
 	if (oracle->nodes[index].was_written)
 		learn_miss(oracle, index);
@@ -150,16 +167,6 @@ judge_block(struct oracle *oracle, struct oracle_request *request, uint32_t bloc
 		            "%s may write a prefix that %u others are writing",
 		            call->ask.id, writers);
 	judge_plain(oracle, lease, call, index, &seen, is_known);
-}
-
-static uint32_t
-tokens_up_to(const struct site_call *call, uint32_t block)
-{
-	uint32_t tokens = 0;
-
-	for (uint32_t i = 0; i <= block; i++)
-		tokens += call->ask.blocks[i].tokens;
-	return tokens;
 }
 
 static void
