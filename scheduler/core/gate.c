@@ -74,7 +74,8 @@ open_lane(const struct word *word)
 		sent_ms = word->core->now_ms -
 		          MIN(word->core->now_ms, lane_life(word->core, lane) / 2);
 	until_ms = lane_warm_until(word->core, lane, sent_ms);
-	if (lane->gate == LANE_CHECKING)
+	/* After a restart nobody knows when it was written: first_ms is then. */
+	if (lane->gate == LANE_CHECKING && sent_ms >= lane->first_ms)
 		until_ms = MAX(until_ms, lane->until_ms);
 	lane->until_ms = until_ms;
 	lane->hit_ms = MAX(lane->hit_ms, sent_ms);

@@ -19,7 +19,7 @@ local IDLE_GAP = 3000 -- so long without a claim that left slots free: all were 
 
 local hold_off -- nil until somebody needs to know
 local heads -- per budget: where its open set has been read to
-local again -- lanes that have started what made them come so early: { lane, score, budget }
+local again -- lanes with a turn still to come: { lane, score, budget, lane if not served yet }
 
 local function holding_is_off()
 	if hold_off == nil then
@@ -189,7 +189,8 @@ local function again_next(score)
 	local best
 	for i = 1, #again do
 		local row = again[i]
-		if not row[3].stopped and (not score or row[2] < score) then
+		if not row[3].stopped and not (row[4] and row[4].served) and
+			(not score or row[2] < score) then
 			best, score = i, row[2]
 		end
 	end
@@ -242,12 +243,14 @@ local function serve_settled(settled, settled_n)
 		if plan.at < plan.n and family and not lane.missing then
 			local score = lane_score(lane.rec, lane.use, family, family.bits,
 				family_is_paused(family))
-			local budget = score and floor(score / 1000000000) <= class and
-				budget_of(lane.tail.budget)
+			local budget = score and budget_of(lane.tail.budget)
 			for j = 1, budget and #heads or 0 do -- only budgets this session works for
-				if heads[j].budget == budget and not budget.stopped and
-					lane.tail.pool == plan.session.pool then
+				local is_ours = heads[j].budget == budget and not budget.stopped and
+					lane.tail.pool == plan.session.pool
+				if is_ours and floor(score / 1000000000) <= class then
 					serve(lane, budget)
+				elseif is_ours then -- it may have been full, and in no open set
+					again[#again + 1] = { lane, score, budget, lane }
 				end
 			end
 		end

@@ -439,6 +439,19 @@ def test_settled_slots_go_on_in_order_when_the_urgent_jobs_are_done_i4(store):
     assert claim.ids[1:] == ids + others
 
 
+def test_a_settled_lane_that_had_been_full_takes_its_turn_i4(store):
+    first, second, third = Family(1), Family(2), Family(3)
+    ids = store.enqueue(first, 2)
+    store.open(first, window=1, rank=5)
+    worker = Worker(store)
+    running = worker.claim(0)
+    others = store.enqueue(second, 1)
+    urgent = store.enqueue(third, 1, "h")
+    store.open(second, rank=6)
+    store.open(third, rank=7)
+    assert worker.settle(running.jobs, claim=[0, 1, 2]).ids == urgent + ids[1:] + others
+
+
 def test_one_start_per_quarter_of_a_life_reports_its_first_event_29(store):
     family, _ = opened(store, count=6)
     store.open(family, life=240000)

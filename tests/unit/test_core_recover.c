@@ -121,6 +121,35 @@ START_TEST(recover_does_not_believe_an_until_that_has_passed)
 }
 END_TEST
 
+/* Being checked when everything stood still for most of a lifetime. */
+START_TEST(recover_does_not_take_its_own_beginning_for_a_writing)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_BEGAN };
+	uint64_t sent_ms;
+
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 3100);
+	ck_assert_int_eq(core_rig_node(rig, "S")->gate, LANE_CHECKING);
+	sent_ms = rig->now_ms - 100;
+	rig->now_ms += 200000;
+	core_rig_restart(rig);
+	event.usage = (struct event_usage){
+		.lane = { core_rig_node(rig, "S")->id, 0 },
+		.g = core_rig_node(rig, "S")->g,
+		.role = LANE_CANARY,
+		.sent_ms = sent_ms,
+		.first_ms = sent_ms + 100,
+		.read = 10000,
+		.at_ms = sent_ms + 100,
+	};
+	core_rig_feed(rig, &event);
+	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_OPEN);
+	ck_assert_uint_le(lane_named(rig, "S")->until_ms, sent_ms + rig->knobs.ttl_ms);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(recover_keeps_learned_reasons_and_makes_the_others_anew)
 {
 	struct core_rig *rig = fresh(20);
@@ -406,6 +435,7 @@ SUITE_MAIN_WITH_DEATHS(
                    recover_at_any_moment_of_a_burst_of_tickets_looks_once,
                    recover_keeps_what_is_warm,
                    recover_does_not_believe_an_until_that_has_passed,
+                   recover_does_not_take_its_own_beginning_for_a_writing,
                    recover_keeps_learned_reasons_and_makes_the_others_anew,
                    recover_says_nothing_that_redis_knows_already,
                    recover_keeps_the_order_of_activation,
