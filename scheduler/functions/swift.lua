@@ -210,6 +210,15 @@ local function entries_delete(...)
 	end
 end
 
+-- What the slot holds from now on.  An element that says more than an id is read again.
+local function hold(name, own, slot, q, element, home)
+	if find(element, '[~/]') then
+		recall.drop(name, slot)
+	else
+		own.q[slot], own.id[slot], own.home[slot] = q, element, home
+	end
+end
+
 -- ---- one job -----------------------------------------------------------------------
 
 local function is_ttl(text)
@@ -265,7 +274,7 @@ local function settle_single(name, own)
 		recall.forget(name)
 		return nil
 	end
-	own.q[slot], own.id[slot], own.home[slot] = argv[11], element, verdict.home
+	hold(name, own, slot, argv[11], element, verdict.home)
 	if args and args[1] then
 		call('HSET', key.lanes, unpack(args))
 	end
@@ -325,7 +334,7 @@ end
 
 -- Puts items into the slots; false if the table is none.
 local function batch_start(name, own, n, q, verdict, items)
-	local args, qs, held, homes = {}, own.q, own.id, own.home
+	local args, homes = {}, own.home
 	local head, home = verdict.lease, verdict.home
 	local tail = verdict.role .. ends_text(own.session) .. verdict.behind
 	for i = 1, n do
@@ -334,7 +343,7 @@ local function batch_start(name, own, n, q, verdict, items)
 		if argv[6 * i + 1] ~= '' then
 			say(homes[slot].done .. usage.words(argv[6 * i + 1]))
 		end
-		qs[slot], held[slot], homes[slot] = token, item, home
+		hold(name, own, slot, token, item, home)
 	end
 	return type(quiet('HSET', name, unpack(args))) ~= 'table'
 end

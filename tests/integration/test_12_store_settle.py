@@ -514,3 +514,23 @@ def test_a_list_that_ran_empty_unnoticed_wakes_again_28(store):
     store.enqueue(family)
     assert channel.get_message(timeout=5)["data"] == "main"
     channel.close()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_swift_settle_knows_elements_that_are_more_than_an_id(store, count):
+    """Their estimate is their own: the result is the id's."""
+    family = Family(1)
+    first = store.enqueue(family, count)
+    others = store.enqueue(family, 2 * count + 1, suffix="/30,40")
+    store.open(family)
+    worker = Worker(store, slots=count)
+    slots = list(range(count))
+    claim = worker.claim(*slots)
+    assert claim.ids == first
+    for start in (0, count):
+        claim = worker.settle(claim.jobs, claim=slots)
+        assert claim.ids == others[start:start + count]
+    worker.settle(claim.jobs)
+    for id in first + others[:2 * count]:
+        assert store.redis.exists(store.key(f"result:{id}")) == 1
+    assert store.leases(worker) == {}
