@@ -1,9 +1,10 @@
 -- budget.lua - what a provider allows: pace, parking, and debt in token buckets.
 --
 -- A start needs: not parked, in flight < pace (0: no bound), and in each bucket a level of
--- at least min(estimate, size).  It subtracts its estimate; only a correction can push a
--- level below zero.  A bucket refills continuously and holds one minute's limit.  Without
--- limits, the usual case of a pool on one's own machines, the buckets are not read.
+-- at least min(estimate, size).  It subtracts its estimate; a correction can push a level
+-- below zero, by no more than a minute's limit, whatever a provider says it has used.  A
+-- bucket refills continuously and holds one minute's limit.  Without limits, the usual case
+-- of a pool on one's own machines, the buckets are not read.
 --
 -- `ask`: the scheduler wants to hear the first event of the next start, whatever its role.
 --
@@ -65,6 +66,19 @@ function budget_move(budget, requests, input, output)
 			fill[i] = fill[i] and min(fill[i] + add[i], budget.limit[i])
 		end
 		budget.moved = true
+	end
+end
+
+-- What a job came to, less than its estimate or more.
+function usage.into_budget(budget, input, output)
+	local fill = budget_levels(budget)
+	local floors = {}
+	for i = 2, fill and 3 or 0 do
+		floors[i] = fill[i] and min(fill[i], -budget.limit[i])
+	end
+	budget_move(budget, 0, input, output)
+	for i = 2, fill and 3 or 0 do
+		fill[i] = fill[i] and max(fill[i], floors[i])
 	end
 end
 

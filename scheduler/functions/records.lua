@@ -146,6 +146,11 @@ end
 local usage = {} -- parse, words, spend; touch and correct are in settle.lua
 local NOTHING = {} -- of a usage of which nothing is known
 
+-- Whatever is no plain number is unknown: "nan" and "1e99" are numbers, too, to Lua.
+function usage.amount(word)
+	return #word <= 14 and find(word, '^%d+$') and word + 0 or nil
+end
+
 function usage.parse(text)
 	if text == '' then
 		return NOTHING
@@ -155,9 +160,9 @@ function usage.parse(text)
 	if not sent then
 		return NOTHING
 	end
-	return { sent = tonumber(sent), first = tonumber(first), read = tonumber(read),
-		written = tonumber(written), uncached = tonumber(uncached),
-		output = tonumber(output) }
+	local amount = usage.amount
+	return { sent = amount(sent), first = amount(first), read = amount(read),
+		written = amount(written), uncached = amount(uncached), output = amount(output) }
 end
 
 -- What the event line says: unknown is six dashes.

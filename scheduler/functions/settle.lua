@@ -61,7 +61,7 @@ function usage.correct(lease, lane, used)
 		if used.output then
 			output = lease.output - used.output
 		end
-		budget_move(budget, 0, input, output)
+		usage.into_budget(budget, input, output)
 	end
 end
 
@@ -141,10 +141,7 @@ local function settle_all(names, n, got)
 	for i = 1, n do
 		local at = 6 * i
 		local slot, q, text = names[i], argv[at], got[i + 1]
-		local ttl = tonumber(argv[at + 3])
-		if not ttl then
-			refuse('result_ttl', 'expected a number, got "' .. sub(argv[at + 3], 1, 40) .. '"')
-		end
+		local ttl = number_at(at + 3, 'result_ttl')
 		if plan.freed[slot] or not lease_carries(text, q) then
 			problem(slot, 'TOKEN', not plan.freed[slot] and text)
 		else

@@ -135,7 +135,8 @@ end
 -- When the request was sent, if it read or wrote an entry (usage.touch).
 local function sent_of(words)
 	local sent, read, written = match(words, '^(%d+) %S+ (%S+) (%S+)')
-	if sent and ((tonumber(read) or 0) > 0 or (tonumber(written) or 0) > 0) then
+	if sent and #sent <= 14 and
+		((usage.amount(read) or 0) > 0 or (usage.amount(written) or 0) > 0) then
 		return sent + 0
 	end
 end
@@ -224,7 +225,7 @@ end
 local function is_ttl(text)
 	local is = memo.ttl[text]
 	if is == nil then
-		is = find(text, '^%d+$') ~= nil
+		is = #text <= 14 and find(text, '^%d+$') ~= nil
 		memo_grow()
 		memo.ttl[text] = is
 	end
@@ -248,7 +249,7 @@ end
 local function settle_single(name, own)
 	local slot, words = argv[5], argv[7]
 	local reply = argv[8] ~= '' and reply_key(argv[8])
-	if own.q[slot] ~= argv[6] or find(argv[11], '%D') or argv[11] == '' or
+	if own.q[slot] ~= argv[6] or find(argv[11], '%D') or argv[11] == '' or #argv[11] > 14 or
 		(argv[8] ~= '' and not reply) then
 		return nil
 	end
@@ -388,7 +389,8 @@ function settle_swift()
 		return settle_single(name, own)
 	end
 	local n = tonumber(argv[4]) or 0
-	if n < 2 or n > 1000 or argc ~= 7 * n + 5 or not find(argv[6 * n + 5], '^%d+$') then
+	local q = argv[6 * n + 5]
+	if n < 2 or n > 1000 or argc ~= 7 * n + 5 or #q > 14 or not find(q, '^%d+$') then
 		return nil
 	end
 	return settle_batch(name, own, n)

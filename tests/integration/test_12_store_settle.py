@@ -5,6 +5,7 @@ import re
 import socket
 
 import pytest
+import redis
 
 from store import NEVER, OPEN, WRITING, Family, Store, Worker
 from test_11_store_claim import opened
@@ -210,6 +211,43 @@ def test_usage_of_a_job_that_was_cancelled_is_charged_i10(store):
     assert store.ok("cancel", ids[0]) == ["ended"]
     worker.settle([job], usage=f"{store.now()} {store.now()} 0 4000 150 20")
     assert 5800 <= float(store.budget()["i.level"]) <= 5900
+
+
+BAD_NUMBERS = ["1e99", "-5", "nan", "-nan", "0x10", " 5", "inf", "9" * 20, "", "5 "]
+
+
+@pytest.mark.parametrize("more", [0, 3], ids=["long", "swift"])
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("ttl", BAD_NUMBERS)
+def test_a_time_that_is_no_number_is_refused_before_anything_is_written(store, ttl, n, more):
+    """"nan" is a number to Lua, and equal to nothing: a loop over results of the same time
+    never ended, and Redis with it."""
+    opened(store, count=n + more)
+    worker = Worker(store)
+    jobs = worker.claim(*range(n)).jobs
+    with pytest.raises(redis.ResponseError, match="result_ttl: expected a number"):
+        worker.settle_raw(jobs, 50, range(n), reply="box", ttl=ttl)
+    assert len(store.leases(worker)) == n
+    assert store.replies("box") == []
+    assert worker.settle(jobs, reply="box").problems == []
+
+
+@pytest.mark.parametrize("number", BAD_NUMBERS + ["99999999999999", "1e-9"])
+def test_what_a_provider_says_it_used_blocks_nobody_for_ever_22(store, number):
+    opened(store, count=30, input=400, output=100)
+    store.grant_budget("acme:large", i=10000, o=1000)
+    worker = Worker(store)
+    number = number.replace(" ", "") or "-"
+    for _ in range(3):
+        jobs = worker.claim(0, 1).jobs
+        now = store.now()
+        worker.settle(jobs, usage=f"{now} {number} {number} {number} {number} {number}")
+    for bucket, limit in [("i", 10000), ("o", 1000)]:
+        level = float(store.budget()[f"{bucket}.level"])
+        assert -limit <= level <= limit, level
+    store.redis.hset(store.key("budget:acme:large"),
+                     mapping={"i.at": store.now() - 120000, "o.at": store.now() - 120000})
+    assert worker.claim(0).jobs, "two minutes later it is full"
 
 
 def test_unknown_usage_corrects_nothing(store):

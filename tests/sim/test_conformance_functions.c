@@ -55,9 +55,9 @@ static const char *const NONCE[SESSIONS] = {
 	"00000000000000c3",
 };
 static const char *const LISTS[] = { "h", "n", "n", "n", "l", "now" };
-static const char *const JUNK[] = {
-	"", "-1", "x", "7000000", "99999999999999", "|", "*"
-};
+static const char *const JUNK[] = { "",   "-1", "x",   "7000000", "99999999999999",
+	                            "|",  "*",  "nan", "inf",     "1e99",
+	                            "0x1" };
 
 /* ---- building a call -------------------------------------------------------------- */
 
