@@ -5,8 +5,9 @@
 --   3. if slots are left: lanes whose hold_max has passed
 --
 -- A lane starts a wanted ticket; jobs of its family's `now` list; one job per credit (the
--- scheduler chose it: ancestors may be shut, but not have expired since); any job if its gate is open, `now`
--- before `until`, and every gated ancestor likewise.  All within window and budget.
+-- scheduler chose it: ancestors may be shut, but not have expired since); any job if its
+-- gate is open, `now` before `until`, and every gated ancestor likewise.  All within
+-- window and budget.
 -- A member that is found not to be open is taken out of the set (book.lua compares).
 
 local claim_plan, claim_store, claim_answer, slots_take, session_budgets
@@ -19,7 +20,7 @@ local IDLE_GAP = 3000 -- so long without a claim that left slots free: all were 
 
 local hold_off -- nil until somebody needs to know
 local heads -- per budget: where its open set has been read to
-local again -- lanes with a turn still to come: { lane, score, budget, lane if not served yet }
+local again -- lanes with a turn to come: { lane, score, budget, lane if not served yet }
 
 local function holding_is_off()
 	if hold_off == nil then

@@ -37,10 +37,22 @@ lease_of(const struct oracle *oracle, const struct site_call *call)
 	return ORACLE_NONE;
 }
 
-/* Held by nobody's gate: its own hold had ended, or holding was off. */
-static bool
-is_exempt(const struct oracle_lease *lease)
+/* How long ago it was claimed. */
+static uint64_t
+age_us(const struct oracle *oracle, const struct oracle_lease *lease)
 {
+	uint64_t now_ms = server_now_ms(oracle->server);
+
+	return (now_ms - MIN(now_ms, lease->at_ms)) * 1000;
+}
+
+/* Held by nobody's gate: its own hold had ended, or holding was off, or the answer to its
+ * claim came when the gate that had let it pass may be shut again. */
+static bool
+is_exempt(const struct oracle *oracle, const struct oracle_lease *lease)
+{
+	if (lease->role == PROTOCOL_PLAIN && age_us(oracle, lease) >= SEND_US_MAX)
+		return true;
 	return lease->unheld || lease->role == PROTOCOL_HOLD_LIMIT ||
 	       lease->role == PROTOCOL_NOW;
 }
@@ -65,7 +77,7 @@ count_writers(const struct oracle *oracle, uint32_t node)
 		uint32_t lease = lease_of(oracle, request->call);
 
 		if (request->responded || !request->call->open || lease == ORACLE_NONE ||
-		    is_exempt(&oracle->leases[lease]))
+		    is_exempt(oracle, &oracle->leases[lease]))
 			continue;
 		for (uint32_t k = 0; k < request->nodes_count; k++)
 			count += request->nodes[k] == node;
@@ -110,14 +122,13 @@ judge_plain(struct oracle *oracle, const struct oracle_lease *lease,
 {
 	bool expired = is_known && seen->readable_us != CACHE_MODEL_NEVER_US &&
 	               oracle->agenda->now_us >= seen->expires_us;
-	uint64_t since_us = (server_now_ms(oracle->server) - lease->at_ms) * 1000;
 
 	if (lease->role != PROTOCOL_PLAIN || oracle->nodes[index].excuse)
 		return;
 	if (!expired)
 		oracle_fail(oracle, "I2", "%s starts while its prefix cannot be read",
 		            call->ask.id);
-	else if (!oracle->clock_stepped && !oracle->rolled_back && since_us < SEND_US_MAX)
+	else if (!oracle->clock_stepped && !oracle->rolled_back)
 		oracle_fail(oracle, "I7", "%s starts on a prefix that has expired",
 		            call->ask.id);
 }
@@ -158,7 +169,7 @@ judge_block(struct oracle *oracle, struct oracle_request *request, uint32_t bloc
 	if (oracle->nodes[index].was_written)
 		learn_miss(oracle, index);
 	request->nodes[request->nodes_count++] = index;
-	if (!lease || is_exempt(lease))
+	if (!lease || is_exempt(oracle, lease))
 		return;
 	writers = count_writers(oracle, index);
 	oracle->writers_max = MAX(oracle->writers_max, writers + 1);

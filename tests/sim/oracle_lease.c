@@ -280,7 +280,8 @@ oracle_lease_set(struct oracle *oracle, struct span nonce, struct span slot,
 		oracle->started[oracle->started_count++] = index;
 }
 
-/* A lease found after a lost tail: no start, so nothing to judge. */
+/* A lease found after a lost tail: no start, so nothing to judge.  When it started is not
+ * known: its answer may come as late as Redis was away. */
 void
 oracle_lease_restore(struct oracle *oracle, struct span nonce, uint32_t slot,
                      struct span text)
@@ -294,6 +295,7 @@ oracle_lease_restore(struct oracle *oracle, struct span nonce, uint32_t slot,
 	}
 	index = oracle_book_lease_make(oracle);
 	fill_lease(oracle, &oracle->leases[index], nonce, slot, &parsed);
+	oracle->leases[index].at_ms = 0;
 	if (oracle->leases[index].job != ORACLE_NONE)
 		oracle->jobs[oracle->leases[index].job].lease = index;
 	count_in(oracle, &oracle->leases[index]);
