@@ -66,7 +66,7 @@ split(const struct board *board, struct board_row *row)
 	if (all > 0 && id_equals(use->id, row->id) &&
 	    uv_hrtime() / 1000000 < use->at_ms + USE_MS) {
 		row->running = MIN(all, use->in_use);
-		row->waiting = all - row->running;
+		row->waiting = row->waiting > 0 ? all - row->running : 0;
 	}
 	if (row->waiting == 0) {
 		row->oldest_ms = 0;

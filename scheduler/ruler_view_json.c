@@ -329,7 +329,8 @@ improve(struct core_family_view *view, const struct ruler_view_use *use)
 	uint32_t all = view->waiting + view->running;
 
 	view->running = MIN(all, use->running);
-	view->waiting = all - view->running;
+	/* What ended meanwhile is not heard of yet: it does not wait, either. */
+	view->waiting = view->waiting > 0 ? all - view->running : 0;
 	if (view->waiting > 0)
 		return;
 	view->oldest_ms = 0;

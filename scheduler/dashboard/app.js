@@ -100,7 +100,8 @@ function show() {
     return;
   }
   if (!app.data || !app.live) return;
-  render($("main"), view.show(app.at, app.data, app.live, may()));
+  render($("main"), app.live.phase === "ruling" ? null : h("div", { class: "why budget" }, h("strong", {}, `This scheduler does not rule: ${app.live.phase}`),
+    h("p", {}, "What is shown here is what it remembers. If another one rules, look at its page.")), view.show(app.at, app.data, app.live, may()));
   if (app.at.view === "overview") drawCharts(app.data.history, [...app.live.notes, ...app.data.ledger.bursts.filter((one) => one.spike).map((one) => ({ at_ms: one.start_ms, level: "warning" }))]);
   performance.mark("warmq-data");
 }

@@ -9,6 +9,20 @@ const SERIES = {
 
 const charts = new Map();
 
+// The library comes when the first chart is drawn: other views need not wait for it.
+let library = null;
+function load() {
+  library = library || new Promise((resolve) => {
+    const style = document.createElement("link"), script = document.createElement("script");
+    style.rel = "stylesheet";
+    style.href = "uPlot.min.css";
+    script.src = "uPlot.iife.min.js";
+    script.addEventListener("load", resolve);
+    document.head.append(style, script);
+  });
+  return library;
+}
+
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -53,12 +67,14 @@ function dataOf(kind, history) {
 }
 
 // Fills each [data-keep="chart-…"] of the page; makes it anew if the colours changed.
-export function drawCharts(history, notes) {
+export async function drawCharts(history, notes) {
+  if (history.at_ms.length < 3) return;
+  await load();
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   for (const kind of Object.keys(SERIES)) {
     const place = document.querySelector(`[data-keep="chart-${kind}"]`);
     let chart = charts.get(kind);
-    if (!place || history.at_ms.length < 3) continue;
+    if (!place) continue; // another view by now
     if (chart && (chart.place !== place || chart.dark !== dark)) {
       chart.plot.destroy();
       chart = null;

@@ -518,7 +518,7 @@ export const job = {
     heading([h("span", {}, "Job "), h("code", {}, one.id)], may ? h("div", { class: "actions" },
       ["waiting", "running", "later"].includes(one.state) ? button("Cancel", "act", { path: `jobs/${one.id}/cancel`, ask: "End this job? Its result will say cancelled.", done: "Cancelled." }, { class: "danger" }) : null,
       one.state === "dead" ? button("Retry", "act", { path: `jobs/${one.id}/retry`, done: "It is queued again." }) : null) : null),
-    h("p", {}, badge(TONES[one.state] || "rest", one.state), one.family ? [" in ", familyLink(one.family)] : null),
+    h("p", {}, badge(TONES[one.state] || "rest", one.state), one.family || (one.past && one.past.family) ? [" in ", familyLink(one.family || one.past.family)] : null),
     section("Its story", h("ol", { class: "notes" }, model.story(one).map(([ms, sentence]) =>
       h("li", {}, h("time", {}, ms ? model.day(ms) : ""), h("span", {}, sentence))))),
     one.fields ? section("What it was enqueued with", facts(Object.entries(one.fields).map(([name, value]) => [name, value]))) : null,
@@ -542,7 +542,7 @@ export const dead = {
       { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
       { label: "Family", cell: (one) => one.family ? familyLink(one.family, one.route || shortId(one.family)) : "–" },
       { label: "Died", cell: (one) => model.day(one.time_ms) },
-      { label: "Reason", cell: (one) => [h("b", {}, one.reason || "unknown"), h("span", { class: "detail" }, one.why || "")] },
+      { label: "Reason", cell: (one) => [h("b", {}, one.reason || "unknown"), " ", h("span", { class: "detail" }, one.why || "")] },
       { label: "Attempts", number: true, cell: (one) => one.attempts || "0" },
     ].filter(Boolean), page.jobs, { id: "id", empty: "No job has died." }),
     pager(page.total, page.offset, page.limit, page.jobs.length),

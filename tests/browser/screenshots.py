@@ -39,11 +39,13 @@ class Traffic(threading.Thread):
     def __init__(self, stack):
         super().__init__(daemon=True)
         self.stack, self.redis, self.stop = stack, stack.connect(), threading.Event()
+        self.lock = threading.Lock()  # one connection, two threads
 
     def add(self, route, system, count):
-        for n in range(count):
-            self.redis("XADD", "warmq:jobs", "*", "upstream", "main", "reply", "pictures", "route",
-                       route, "body", anthropic_body(f"Question {n}", system))
+        with self.lock:
+            for n in range(count):
+                self.redis("XADD", "warmq:jobs", "*", "upstream", "main", "reply", "pictures",
+                           "route", route, "body", anthropic_body(f"Question {n}", system))
 
     def run(self):
         turn = 0

@@ -55,6 +55,9 @@ def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
         facts = browser.text(".facts")
         for name in ("read", "written", "uncached", "output", "tokens"):
             assert grouped(family[name]) in facts, name
+        [writer] = stack.api(f"families/{family['id']}/writers")["writers"]
+        assert writer["written"] == family["written"] and writer["role"] == "lead"
+        browser.wait_text("lead", "main")
         browser.do("hash", hash="#/overview")
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 40 and one)(stack.api("ledger")),
                             20, "the ledger")
@@ -178,6 +181,17 @@ def test_the_switch_and_the_dead_letters(browser, tmp_path):
         browser.wait_text("Holding is off", "main")
         browser.do("click", selector="button[role=switch]")
         browser.wait_text("Holding on", "#state")
+
+
+def test_a_stand_by_says_that_it_does_not_rule(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.start_scheduler("second")
+        wait_until(lambda: stack.api("overview")["phase"] == "standing by", 20, "a stand-by")
+        browser.open(stack.url)
+        browser.wait_text("This scheduler does not rule: standing by", "main")
+        browser.wait_text("standing by", "#state")
 
 
 def test_without_a_token_it_is_read_only_and_says_so(browser, tmp_path):
