@@ -57,13 +57,13 @@ class Browser:
     def eval(self, js):
         return self.do("eval", js=js)
 
-    def wait(self, js, seconds=15):
+    def wait(self, js, seconds=60):
         self.do("wait", js=js, ms=int(seconds * 1000))
 
     def text(self, selector="main"):
         return self.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
 
-    def wait_text(self, text, selector="main", seconds=15):
+    def wait_text(self, text, selector="main", seconds=60):
         quoted = json.dumps(text.lower())
         try:
             self.wait(f"(document.querySelector({json.dumps(selector)})?.innerText ?? '')"

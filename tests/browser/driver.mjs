@@ -24,6 +24,7 @@ const does = {
     if (context) await context.close();
     errors = [];
     context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
+    context.setDefaultTimeout(120000);
     page = await context.newPage();
     page.on("pageerror", (error) => errors.push(String(error)));
     page.on("console", (message) => {
@@ -36,15 +37,15 @@ const does = {
   reload: () => page.reload().then(() => null),
   hash: ({ hash }) => page.evaluate((value) => { location.hash = value; }, hash),
   eval: ({ js }) => page.evaluate(js),
-  async wait({ js, ms = 10000 }) { // the page's policy forbids what waitForFunction does
+  async wait({ js, ms = 60000 }) { // the page's policy forbids what waitForFunction does
     for (const end = Date.now() + ms; ;) {
       if (await page.evaluate(js).catch(() => false)) return true;
       if (Date.now() > end) throw new Error(`not within ${ms} ms: ${js}`);
       await new Promise((resolve) => { setTimeout(resolve, 50); });
     }
   },
-  click: ({ selector }) => page.click(selector, { timeout: 8000 }),
-  fill: ({ selector, text }) => page.fill(selector, text, { timeout: 8000 }),
+  click: ({ selector }) => page.click(selector, { timeout: 60000 }),
+  fill: ({ selector, text }) => page.fill(selector, text, { timeout: 60000 }),
   press: ({ text }) => page.keyboard.press(text),
   size: ({ width, height }) => page.setViewportSize({ width, height }),
   media: ({ dark }) => page.emulateMedia({ colorScheme: dark ? "dark" : "light" }),

@@ -36,7 +36,7 @@ class Stack(Fleet):
     def start_scheduler(self, name="scheduler"):
         super().start_scheduler(name)
         port = wait_until(lambda: re.findall(r'event="serving pages".* port=(\d+)',
-                                             self.log(name)), 15, "pages")[-1]
+                                             self.log(name)), 60, "pages")[-1]
         self.url = f"http://127.0.0.1:{port}/"
 
     def __exit__(self, kind, value, trace):
@@ -59,13 +59,13 @@ class Stack(Fleet):
         return self.enqueue([anthropic_body(f"Question {n}", system, **more)
                              for n in range(count)], reply or f"to-{len(route)}", route=route)
 
-    def family(self, route="triage", seconds=15):
+    def family(self, route="triage", seconds=60):
         """The family of a route, once it is there."""
         found = wait_until(lambda: self.api(f"families?route={route}")["families"], seconds,
                            f"family of {route}")
         return found[0]
 
-    def await_blocked(self, kind, route="triage", seconds=20):
+    def await_blocked(self, kind, route="triage", seconds=60):
         return wait_until(lambda: [one for one in self.api(f"families?route={route}")["families"]
                                    if one.get("blocked_kind") == kind], seconds,
                           f"family that is blocked: {kind}")[0]

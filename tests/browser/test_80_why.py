@@ -90,7 +90,7 @@ def test_because_the_output_budget_is_used_up(browser, tmp_path):
     with Stack(tmp_path, limits, {"job_ms": 5000}) as stack:
         stack.start_all(1, 20)
         stack.send(30, max_tokens=1000)
-        stack.await_blocked("budget", seconds=30)
+        stack.await_blocked("budget", seconds=60)
         follow(browser, stack, "budget",
                "allows 4000 output tokens a minute, and they are used up.")
         browser.wait_text("output budget", ".why strong")
@@ -102,10 +102,10 @@ def test_because_others_are_drained_first(browser, tmp_path):
     with Stack(tmp_path, knobs={"job_ms": 4000}) as stack:
         stack.start_all(1, 4)
         stack.send(40, "triage")
-        wait_until(lambda: stack.family("triage")["running"] == 4, 20, "four running jobs")
+        wait_until(lambda: stack.family("triage")["running"] == 4, 60, "four running jobs")
         for route in ("one", "two", "three", "four", "five", "six"):
             stack.send(20, route)
-        wait_until(lambda: stack.api("families?blocked=drain+order")["total"] > 0, 20,
+        wait_until(lambda: stack.api("families?blocked=drain+order")["total"] > 0, 60,
                    "families that come later")
         route = stack.api("families?blocked=drain+order")["families"][0]["route"]
         assert stack.family("triage")["blocked_on"] == "slots"
@@ -124,7 +124,7 @@ def test_and_what_is_warm_is_said_in_words(browser, tmp_path, word):
         stack.send(6)
         if word != "cold":
             stack.start_worker("worker", 10)
-            stack.collect(6, 30, "to-6")
+            stack.collect(6, 60, "to-6")
         browser.open(stack.url + "#/families")
         browser.wait_text(word, "tbody")
         assert stack.family()["state"] == ("warm" if word != "cold" else "cold")
@@ -143,7 +143,7 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         send(stack, "2026-11-23", "first")
         send(stack, "2026-11-24", "second")
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 24 and one)(
-            stack.api("ledger?route=triage")), 20, "the ledger")
+            stack.api("ledger?route=triage")), 60, "the ledger")
         cause = next(one for one in ledger["week"]["causes"] if one["cause"] == "new_version")
         assert cause["written"] > 6000 and cause["cost"] > 0
         browser.open(stack.url + "#/overview")

@@ -38,7 +38,7 @@ def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
         stack.start_all(1, 30)
         ids = stack.send(40)
         stack.collect(40, 60, "to-6")
-        wait_until(lambda: stack.family()["jobs_done"] == 40, 20, "usage")
+        wait_until(lambda: stack.family()["jobs_done"] == 40, 60, "usage")
         browser.open(stack.url + "#/families")
         family = stack.family()
         browser.wait_text(compact(family["read"]), "tbody")
@@ -101,7 +101,7 @@ def test_every_view_is_accessible_in_both_colours(browser, tmp_path):
         stack.start_all(1, 6)
         stack.send(40)
         stack.enqueue(["{}"], reply="dead")
-        family = wait_until(lambda: stack.family().get("tokens") and stack.family(), 20, "the family")
+        family = wait_until(lambda: stack.family().get("tokens") and stack.family(), 60, "the family")
         browser.open(stack.url)
         serious = {}
         for view in VIEWS + [f"family/{family['id']}", "route/triage"]:
@@ -122,7 +122,7 @@ def test_it_goes_by_the_keyboard(browser, tmp_path):
         stack.await_ruler()
         for route in ("alpha", "beta", "gamma"):
             stack.send(3, route)
-        wait_until(lambda: stack.api("families")["total"] == 3, 20, "three families")
+        wait_until(lambda: stack.api("families")["total"] == 3, 60, "three families")
         browser.open(stack.url)
         browser.wait_text("Why jobs wait")
         browser.do("press", text="2")
@@ -157,7 +157,7 @@ def test_the_switch_and_the_dead_letters(browser, tmp_path):
     with Stack(tmp_path, knobs={"fault_next": "bad_request", "fault_next_count": 3}) as stack:
         stack.start_all(1, 10)
         stack.send(3)
-        wait_until(lambda: stack.api("jobs?state=dead")["total"] == 3, 20, "three deaths")
+        wait_until(lambda: stack.api("jobs?state=dead")["total"] == 3, 60, "three deaths")
         browser.open(stack.url + "#/dead")
         browser.wait_text("invalid_request_error", "tbody")
         assert "Retry" not in browser.text("main")
@@ -171,7 +171,7 @@ def test_the_switch_and_the_dead_letters(browser, tmp_path):
         browser.do("click", selector="button:has-text('Retry all')")
         browser.do("click", selector="dialog button.danger")
         browser.wait_text("Queued again. 2 jobs", "#toast")
-        wait_until(lambda: stack.api("overview")["counts"]["done"] >= 2, 30, "two good ends")
+        wait_until(lambda: stack.api("overview")["counts"]["done"] >= 2, 60, "two good ends")
         browser.do("click", selector="button[role=switch]")
         browser.wait_text("Switch holding off", "dialog")
         browser.do("click", selector="dialog button.danger")
@@ -188,7 +188,7 @@ def test_a_stand_by_says_that_it_does_not_rule(browser, tmp_path):
         stack.start_scheduler()
         stack.await_ruler()
         stack.start_scheduler("second")
-        wait_until(lambda: stack.api("overview")["phase"] == "standing by", 20, "a stand-by")
+        wait_until(lambda: stack.api("overview")["phase"] == "standing by", 60, "a stand-by")
         browser.open(stack.url)
         browser.wait_text("This scheduler does not rule: standing by", "main")
         browser.wait_text("standing by", "#state")
