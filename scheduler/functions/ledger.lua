@@ -49,6 +49,11 @@ local function ledger()
 	if refused then
 		return refused
 	end
+	for i = 6, last, 3 do
+		if argv[i] ~= argv[i - 3] or i == 6 then
+			call('HLEN', row_key(i)) -- so that none is half written
+		end
+	end
 	local told = call('HGET', key.meta, 'events') or '0-0'
 
 	local at = 6

@@ -79,6 +79,8 @@ CALLS = {
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
     "hold": lambda store, s: store.ok("hold", "off"),
+    "ledger": lambda store, s: store.ok("ledger", store.owner, "0-1", 1000, 3, "", "all", "1",
+                                        "485000", "a", "2", "485001", "b", "3"),
 }
 
 
