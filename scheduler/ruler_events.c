@@ -13,7 +13,7 @@
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
 #define STORE_ENTRIES   5000 /* read by the ledger: it is time to store */
 #define CLOCK_NOISE_MS  2    /* between our measure of Redis's clock and its own */
-#define ANSWERS_RESERVE 1600 /* room for the outcomes of all calls under way */
+#define ANSWERS_RESERVE 2000 /* room for the outcomes of all calls under way */
 
 /* ---- cursors --------------------------------------------------------------------- */
 

@@ -5,7 +5,8 @@
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
 
-#define LANE_BYTES 1000 /* of one lane of a grant, with the longest names */
+#define LANE_BYTES     1000 /* of one lane of a grant, with the longest names */
+#define OTHERS_RESERVE 640  /* events of an admit and a glance that are answered too */
 
 /* ---- taking from the queue of commands ------------------------------------------- */
 
@@ -236,6 +237,20 @@ ruler_grant_is_due(const struct ruler *ruler)
 	       (ruler->glances_count > 0 && !ruler->glancing);
 }
 
+/* Each lane and budget of a grant comes back as an event: their answers must find room in
+ * the queue, however many of them come before the next step. */
+static bool
+answers_fit(const struct ruler *ruler)
+{
+	uint32_t events = RULER_GRANT_LANES + RULER_GRANT_BUDGETS;
+
+	for (uint32_t i = 0; i < RULER_GRANTS_MAX; i++)
+		if (ruler->grants[i].busy)
+			events += ruler->grants[i].lanes_count +
+			          ruler->grants[i].budgets_count;
+	return ruler_core_room(ruler) >= events + OTHERS_RESERVE;
+}
+
 void
 ruler_grant_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 {
@@ -245,7 +260,7 @@ ruler_grant_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	if (ruler->phase != RULER_RULING)
 		return;
 	while (ruler->pending_count > 0 && free_call(ruler) && has_room(out) &&
-	       pick(ruler, &picked))
+	       answers_fit(ruler) && pick(ruler, &picked))
 		write_grant(ruler, &picked, out);
 	if (ruler->glances_count > 0 && !ruler->glancing &&
 	    ruler_fits(out, RULER_GLANCES_MAX, RULER_GLANCES_MAX * (ID_HEX_LEN + 1)))
