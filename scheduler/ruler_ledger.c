@@ -240,6 +240,26 @@ kind_of(const struct protocol_event *line, enum ledger_kind *ret_kind)
 	}
 }
 
+/* 429 and 529, not what else may go wrong. */
+static void
+take_pressure(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
+{
+	size_t count = ruler->known.budgets_count;
+
+	if (!span_equals(line->word, SPAN("429")) &&
+	    !span_equals(line->word, SPAN("529")))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		const struct ruler_budget_name *budget = &ruler->known.budgets[i];
+
+		if (span_equals(line->name, span_from(budget->name)) &&
+		    budget->upstream < ruler->config->upstreams_count)
+			ledger_take_pressure(
+				ruler->ledger,
+				ruler->config->upstreams[budget->upstream].name, at_ms);
+	}
+}
+
 void
 ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
 {
@@ -247,6 +267,8 @@ ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_eve
 	struct ledger_call call = { .at_ms = at_ms };
 	uint32_t place;
 
+	if (line->kind == PROTOCOL_EVENT_PRESSURE)
+		take_pressure(ruler, at_ms, line);
 	if (!kind_of(line, &call.kind))
 		return;
 	call.role = line->kind == PROTOCOL_EVENT_TICKET ? LANE_TICKET

@@ -40,7 +40,8 @@ run_http_usage(const struct run_http_work *work)
 		usage.written = known->written;
 		usage.uncached = known->uncached;
 		usage.output = known->output;
-		usage.written_1h = known->written_1h;
+		if (known->written > 0) /* of what was only read it says nothing */
+			usage.written_1h = known->written_1h;
 		if (known->server_tool)
 			usage.server_tool = 1;
 	}

@@ -240,10 +240,35 @@ START_TEST(ruler_ledger_books_each_token_at_the_price_of_its_day)
 }
 END_TEST
 
+START_TEST(ruler_ledger_counts_refusals_of_a_burst)
+{
+	struct ledger_view_burst burst;
+	char text[4000] = "[1-0 [e x]]";
+	size_t len = strlen(text);
+
+	begin();
+	rule_over(META("1-0", "1-0"), "[]", NULL);
+	for (unsigned i = 0; i < 12; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		                        " [2000%03u-0 [e 'done " FAMILY ".0 " FAMILY
+		                        " 1 p 19990%02u 1999500 0 30000 20 64']]",
+		                        i, i);
+	events(text);
+	events("[2000100-0 [e 'pressure claude:default 429 2000200']] "
+	       "[2000101-0 [e 'pressure claude:default 5xx 2000200\n"
+	       "pressure another:default 529 2000200']]");
+	ck_assert(ledger_view_burst(ruler_ledger(rig.ruler), 0, 0, &burst));
+	ck_assert_uint_eq(burst.starts, 12);
+	ck_assert_uint_eq(burst.extra_writes, 11);
+	ck_assert_uint_eq(burst.refusals, 1);
+}
+END_TEST
+
 SUITE_MAIN("ruler_ledger", ruler_ledger_books_a_line_under_its_route_and_place,
            ruler_ledger_stores_its_rows_with_the_cursor,
            ruler_ledger_goes_on_where_its_rows_end, ruler_ledger_books_nothing_twice,
            ruler_ledger_shows_that_lines_were_lost, ruler_ledger_remembers_over_a_restart,
            ruler_ledger_books_attempts_without_an_answer_as_waste,
            ruler_ledger_books_what_was_billed_and_is_no_evidence,
-           ruler_ledger_books_each_token_at_the_price_of_its_day)
+           ruler_ledger_books_each_token_at_the_price_of_its_day,
+           ruler_ledger_counts_refusals_of_a_burst)
