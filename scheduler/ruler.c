@@ -63,6 +63,16 @@ ruler_copy(char *to, size_t size, struct span text)
 
 /* ---- life ------------------------------------------------------------------------ */
 
+/* Room for all that the core may have to say at once, as after a take-over: it says more
+ * with each answer, and answers must never wait for room that only they can make.  Memory
+ * that is not used is not touched. */
+static uint32_t
+pending_max(const struct core_config *core)
+{
+	return RULER_PENDING_LEAST + core->lanes_max + core->families_max +
+	       core->budgets_max;
+}
+
 static int
 open_parts(struct ruler *ruler)
 {
@@ -71,7 +81,8 @@ open_parts(struct ruler *ruler)
 	ruler->core_size = core_size(&config->core);
 	ruler->core_memory = aligned_alloc(16, (ruler->core_size + 15) & ~(size_t)15);
 	ruler->queue = calloc(RULER_QUEUE_MAX, sizeof(*ruler->queue));
-	ruler->pending = calloc(RULER_PENDING_MAX, sizeof(*ruler->pending));
+	ruler->pending_max = pending_max(&config->core);
+	ruler->pending = calloc(ruler->pending_max, sizeof(*ruler->pending));
 	ruler->sessions = calloc(RULER_SESSIONS_MAX, sizeof(*ruler->sessions));
 	ruler->pools = calloc(config->core.pools_max, sizeof(*ruler->pools));
 	ruler->rooms = calloc(core_pools_scratch(&config->core), sizeof(*ruler->rooms));

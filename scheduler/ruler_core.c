@@ -68,8 +68,8 @@ keep(struct ruler *ruler, const struct command *command)
 {
 	uint32_t at;
 
-	VERIFY(ruler->pending_count < RULER_PENDING_MAX);
-	at = (ruler->pending_head + ruler->pending_count++) % RULER_PENDING_MAX;
+	VERIFY(ruler->pending_count < ruler->pending_max);
+	at = (ruler->pending_head + ruler->pending_count++) % ruler->pending_max;
 	ruler->pending[at] = *command;
 }
 
@@ -143,7 +143,7 @@ ruler_core_run(struct ruler *ruler, uint64_t now_ms, uint32_t max)
 	uint32_t told = 0;
 
 	while (ruler->phase == RULER_RULING && ruler->queue_count > 0 && told < max &&
-	       ruler->pending_count + COMMAND_MAX <= RULER_PENDING_MAX) {
+	       ruler->pending_count + COMMAND_MAX <= ruler->pending_max) {
 		const struct event *event = &ruler->queue[ruler->queue_head];
 
 		ruler->queue_head = (ruler->queue_head + 1) % RULER_QUEUE_MAX;
@@ -154,7 +154,7 @@ ruler_core_run(struct ruler *ruler, uint64_t now_ms, uint32_t max)
 		told++;
 	}
 	while (ruler->phase == RULER_RULING && core_deadline(ruler->core) <= now_ms &&
-	       told < max && ruler->pending_count + COMMAND_MAX <= RULER_PENDING_MAX) {
+	       told < max && ruler->pending_count + COMMAND_MAX <= ruler->pending_max) {
 		ruler_core_step(ruler, now_ms, &tick);
 		ruler_core_take(ruler, now_ms);
 		told++;
@@ -167,7 +167,7 @@ uint64_t
 ruler_core_deadline(const struct ruler *ruler, uint64_t now_ms)
 {
 	/* Without room there is nothing to do before an answer comes. */
-	if (ruler->pending_count + COMMAND_MAX > RULER_PENDING_MAX)
+	if (ruler->pending_count + COMMAND_MAX > ruler->pending_max)
 		return RULER_DEADLINE_NONE;
 	if (ruler->queue_count > 0)
 		return now_ms;

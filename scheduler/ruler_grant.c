@@ -20,8 +20,9 @@ static void
 pop(struct ruler *ruler)
 {
 	VERIFY(ruler->pending_count > 0);
-	ruler->pending_head = (ruler->pending_head + 1) % RULER_PENDING_MAX;
-	ruler->pending_count--;
+	ruler->pending_head = (ruler->pending_head + 1) % ruler->pending_max;
+	if (--ruler->pending_count == 0)
+		ruler->pending_head = 0; /* stay where memory has been touched */
 }
 
 static struct ruler_grant_call *
@@ -238,17 +239,17 @@ ruler_grant_is_due(const struct ruler *ruler)
 }
 
 /* Each lane and budget of a grant comes back as an event: their answers must find room in
- * the queue, however many of them come before the next step. */
+ * the queue, however many of them come before the next step.  One grant may always go. */
 static bool
 answers_fit(const struct ruler *ruler)
 {
-	uint32_t events = RULER_GRANT_LANES + RULER_GRANT_BUDGETS;
+	uint32_t one = RULER_GRANT_LANES + RULER_GRANT_BUDGETS, events = 0;
 
 	for (uint32_t i = 0; i < RULER_GRANTS_MAX; i++)
 		if (ruler->grants[i].busy)
 			events += ruler->grants[i].lanes_count +
 			          ruler->grants[i].budgets_count;
-	return ruler_core_room(ruler) >= events + OTHERS_RESERVE;
+	return ruler_core_room(ruler) >= events + one + (events > 0 ? OTHERS_RESERVE : 0);
 }
 
 void

@@ -27,7 +27,7 @@
 
 #define RULER_BATCH_JOBS    500  /* of one admit; DATAPATH: no gain above */
 #define RULER_QUEUE_MAX     4096 /* events not yet told to the core */
-#define RULER_PENDING_MAX   2048 /* commands of the core not yet sent */
+#define RULER_PENDING_LEAST 2048 /* commands of the core not yet sent */
 #define RULER_GRANT_LANES   128  /* of one grant */
 #define RULER_GRANT_BUDGETS 32
 #define RULER_GRANTS_MAX    8 /* under way */
@@ -277,7 +277,7 @@ struct ruler {
 	struct event *queue;
 	uint32_t queue_head, queue_count;
 	struct command *pending;
-	uint32_t pending_head, pending_count;
+	uint32_t pending_head, pending_count, pending_max;
 	struct id128 glances[RULER_GLANCES_MAX];
 	uint32_t glances_count;
 	bool glancing;

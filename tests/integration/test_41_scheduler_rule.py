@@ -139,6 +139,24 @@ def test_kill_9_in_the_middle_loses_and_doubles_nothing(server, inbox):
     check_books(inbox)
 
 
+def test_thousands_of_families_are_taken_over(server, inbox):
+    """More lanes are granted at once than answers or commands ever wait in a queue."""
+    with Scheduler(server) as scheduler:
+        for start in range(0, 6000, 1000):
+            pipe = inbox.redis.pipeline(transaction=False)
+            for n in range(start, start + 1000):
+                pipe.xadd(inbox.key("jobs"), {"upstream": "claude",
+                                              "body": body(f"{n} " + "x" * 1200)})
+            ids = pipe.execute()
+        wait_until(lambda: inbox.meta("cursor") == f"{ids[-1]} 0", "admission", 60)
+        scheduler.kill()
+        scheduler.start(wait=False)
+        scheduler.wait_for("memory is complete: 6000 families", seconds=60)
+        with Runner(server) as runner:
+            runner.wait_done(300, 60)
+        assert scheduler.process.poll() is None, scheduler.log
+
+
 def test_a_pack_survives_kill_9_between_its_calls_1_18(server, inbox):
     jobs = json.dumps([{"body": tiny(n)} for n in range(3000)])
     with Scheduler(server) as scheduler:
