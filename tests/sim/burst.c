@@ -16,7 +16,7 @@ struct burst {
 	uint32_t jobs, slots, waves, seeds;
 	uint64_t job_ms;
 	uint64_t lag_ms;
-	bool uniform, naive, cache_off, usage_missing, limits, trace;
+	bool uniform, naive, cache_off, usage_missing, limits, single, trace;
 	enum producer_shape shape;
 	uint64_t bound_lag_ms; /* in place of the true lag */
 };
@@ -42,6 +42,7 @@ fill_weather(const struct burst *burst, uint64_t seed, struct weather *weather)
 	weather->wave_us = WAVE_US;
 	weather->shape = burst->shape;
 	weather->inline_permille = 1000;
+	weather->single_permille = burst->single ? 1000 : 0;
 	weather->tokens_per_kb = PREFIX * 1024 / 1345; /* of its first two segments */
 	weather->output_tokens = burst->limits ? 1500 : 200; /* then 90k bind */
 	weather->timeout_ms = 600000;
@@ -315,6 +316,33 @@ check_useless(void)
 	return broken;
 }
 
+/* I11: where nobody shares anything, it is a plain queue: all slots busy all the time,
+ * and within 2 % of the time without any holding. */
+static int
+check_no_sharing(void)
+{
+	struct burst unheld = DEFAULTS;
+	struct burst held = DEFAULTS;
+	struct figures without;
+	struct figures with;
+	int broken = 0;
+
+	unheld.slots = held.slots = 50;
+	unheld.single = held.single = true;
+	unheld.seeds = held.seeds = MIN(numbers_seeds, 5);
+	unheld.naive = true;
+	broken += judge("an invariant", measure(&unheld, &without));
+	broken += judge("an invariant", measure(&held, &with));
+	print_row("nothing is shared, unheld", &unheld, &without);
+	print_row("nothing is shared", &held, &with);
+	broken += judge("every job ends", with.ended == without.ended);
+	broken += judge("2 % of a plain queue (I11)",
+	                with.makespan_ms <= 1.02 * without.makespan_ms);
+	broken += judge("no write that a plain queue does not pay (I11)",
+	                with.price <= 1.02 * without.price);
+	return broken;
+}
+
 static int
 check_limits(void)
 {
@@ -341,7 +369,8 @@ burst_numbers(int argc, char **argv)
 	numbers_seeds = DEFAULTS.seeds;
 	if (argc == 2 && strcmp(argv[0], "--seeds") == 0)
 		numbers_seeds = (uint32_t)MAX(strtoul(argv[1], NULL, 10), 1);
-	broken = check_bursts() + check_shapes() + check_useless() + check_limits();
+	broken = check_bursts() + check_shapes() + check_useless() + check_no_sharing() +
+	         check_limits();
 
 	printf("%s\n",
 	       broken == 0 ? "all numbers are kept" : "some numbers are not kept");
@@ -378,6 +407,8 @@ read_flag(const char *word, struct burst *burst)
 		burst->trace = true;
 	else if (strcmp(word, "--limits") == 0)
 		burst->limits = true;
+	else if (strcmp(word, "--single") == 0)
+		burst->single = true;
 	else
 		return false;
 	return true;

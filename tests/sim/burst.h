@@ -2,7 +2,7 @@
  *
  *   warmq-sim burst [--jobs N] [--slots N] [--job-ms N] [--seeds N] [--naive]
  *                   [--lag MS | --lag-uniform MS] [--waves N] [--cache-off]
- *                   [--usage-missing] [--limits] [--shape NAME] [--trace]
+ *                   [--usage-missing] [--limits] [--single] [--shape NAME] [--trace]
  *   warmq-sim numbers [--seeds N]     every row that is promised, checked
  *
  * The real scheduler, worker agent and functions against the provider's models; base
