@@ -333,9 +333,9 @@ local function batch_ends(own, n)
 	return verdict, lanes_change(verdict, n)
 end
 
--- Puts items into the slots; false if the table is none.
-local function batch_start(name, own, n, q, verdict, items)
-	local args, homes = {}, own.home
+-- Puts items into the slots; false if the table is none.  is_bare: they are ids, no more.
+local function batch_start(name, own, n, q, verdict, items, is_bare)
+	local args, qs, held, homes = {}, own.q, own.id, own.home
 	local head, home = verdict.lease, verdict.home
 	local tail = verdict.role .. ends_text(own.session) .. verdict.behind
 	for i = 1, n do
@@ -344,7 +344,11 @@ local function batch_start(name, own, n, q, verdict, items)
 		if argv[6 * i + 1] ~= '' then
 			say(homes[slot].done .. usage.words(argv[6 * i + 1]))
 		end
-		hold(name, own, slot, token, item, home)
+		if is_bare then
+			qs[slot], held[slot], homes[slot] = token, item, home
+		else
+			hold(name, own, slot, token, item, home)
+		end
 	end
 	return type(quiet('HSET', name, unpack(args))) ~= 'table'
 end
@@ -360,7 +364,9 @@ local function settle_batch(name, own, n)
 	if not items or #items <= n then
 		return nil -- the list would run empty: that is news
 	end
-	if not batch_start(name, own, n, argv[6 * n + 5] + 0, verdict, items) then
+	local text = concat(items, ' ', 1, n)
+	local is_bare = not find(text, '~', 1, true) and not find(text, '/', 1, true)
+	if not batch_start(name, own, n, argv[6 * n + 5] + 0, verdict, items, is_bare) then
 		recall.forget(name)
 		hush()
 		return nil
@@ -372,7 +378,7 @@ local function settle_batch(name, own, n)
 	entries_delete(unpack(ids))
 	reply_push(argv[8], argv[9], values, ids, n)
 	announce()
-	return 'OK ' .. now_text() .. verdict.run .. concat(items, ' ', 1, n)
+	return 'OK ' .. now_text() .. verdict.run .. text
 end
 
 -- ---- both --------------------------------------------------------------------------
