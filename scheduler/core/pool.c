@@ -205,7 +205,8 @@ pool_take_done(struct core *core, uint32_t index, uint64_t job_ms)
 	struct pool *pool = &core->pools[index];
 
 	VERIFY(index < core->pools_count);
-	pool->job_ms = (pool->job_ms * 7 + MIN(job_ms, 3600000)) / 8;
+	/* Jobs may take less than a ms, and a mean of integers falls to nothing. */
+	pool->job_ms = MAX((pool->job_ms * 7 + MIN(job_ms, 3600000)) / 8, 1);
 }
 
 uint32_t

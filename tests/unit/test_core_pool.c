@@ -350,6 +350,20 @@ START_TEST(pool_ranks_begin_again_when_they_are_used_up)
 }
 END_TEST
 
+/* A mean of integers falls to nothing: 7 of 7 and 0 is 6, and so on. */
+START_TEST(pool_survives_jobs_that_take_no_time)
+{
+	struct core_rig *rig = fresh(4);
+
+	(void)core_rig_admit(rig, "A", 3);
+	drain(rig);
+	for (int i = 0; i < 200; i++)
+		pool_take_done(rig->core, 0, 0);
+	ck_assert_uint_eq(rig->core->pools[0].job_ms, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pool_a_family_may_be_admitted_paused_and_without_jobs)
 {
 	struct core_rig *rig = fresh(2);
@@ -379,4 +393,5 @@ SUITE_MAIN("core_pool", pool_drains_one_family_before_it_starts_the_next,
            pool_does_not_switch_when_the_budget_holds_the_active_family,
            pool_zero_sharing_is_a_plain_queue,
            pool_ranks_begin_again_when_they_are_used_up,
+           pool_survives_jobs_that_take_no_time,
            pool_a_family_may_be_admitted_paused_and_without_jobs)
