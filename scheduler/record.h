@@ -5,7 +5,7 @@
  *                 └ the time, and what the event says
  *
  * The core is a function of its events, and a new one begins with each rebuild: so the
- * events since then are all there is to its decisions (docs/decisions/0041, 0060).  They
+ * events since then are all there is to its decisions (docs/decisions/0041, 0061).  They
  * hold ids, counts and times; no body, no text of a job and no key ever reaches the core.
  *
  * The memory has two halves.  When both are full the older one is dropped: what is left

@@ -10,15 +10,32 @@ credit_patience(const struct core *core, const struct family *family)
 	return model_patience(core, &core->models[family->model], family->hold_max_ms);
 }
 
+/* Warm-ups that may fail in a row on a lane; after them a job leads.  A warm-up that is
+ * always slower than its deadline is stopped and paid each time, for ever; a job has its
+ * attempts, and its worker lets it run in the end (AGENT_SLOW_MAX). */
+#define TICKETS_MAX 3
+
+static bool
+has_failed_often(const struct core *core, const struct family *family, uint32_t places)
+{
+	for (uint32_t i = 0; i < family->lanes_count; i++)
+		if (places & 1u << i &&
+		    core->lanes[family->lanes[i]].failures >= TICKETS_MAX)
+			return true;
+	return false;
+}
+
 /* A ticket instead of a job: to write ahead of its jobs' turn, or when a job's first
  * event is not visible. */
 static bool
-wants_ticket(const struct core *core, const struct family *family, enum lane_role role)
+wants_ticket(const struct core *core, const struct family *family, uint32_t places,
+             enum lane_role role)
 {
 	const struct model *model = &core->models[family->model];
 
 	VERIFY(role == LANE_LEAD || role == LANE_CANARY);
-	if (!model->traits.calls || model->call_refused)
+	if (!model->traits.calls || model->call_refused ||
+	    has_failed_often(core, family, places))
 		return false;
 	return (family->ahead && role == LANE_LEAD) || !model->traits.streams ||
 	       (family->flags & EVENT_FAMILY_NO_STREAM);
@@ -104,7 +121,7 @@ credit_elect(struct core *core, uint32_t index)
 		return false;
 
 	count = MIN(count, family->waiting);
-	if (wants_ticket(core, family, role)) {
+	if (wants_ticket(core, family, places, role)) {
 		role = LANE_TICKET;
 		count = 1;
 	}

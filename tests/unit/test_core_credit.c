@@ -359,6 +359,34 @@ START_TEST(credit_is_a_lead_for_ever_once_the_provider_refused_our_call)
 }
 END_TEST
 
+START_TEST(credit_is_a_lead_after_three_calls_that_failed)
+{
+	struct core_rig *rig = fresh(20);
+	struct event event = { .kind = EVENT_MODEL };
+
+	rig->model.calls = true;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S", 0);
+	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
+	(void)core_rig_admit(rig, "S", 20);
+	for (uint32_t failed = 0; failed < 3; failed++) {
+		ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_TICKET);
+		event = (struct event){ .kind = EVENT_TICKET };
+		event.ticket.usage.lane = lane_named(rig, "S")->id;
+		event.ticket.usage.g = family_named(rig, "S")->credit.g;
+		core_rig_feed(rig, &event);
+		core_rig_run(rig, 6000); /* over the longest wait after a failure */
+	}
+	ck_assert_uint_eq(lane_named(rig, "S")->failures, 3);
+	ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_LEAD);
+	rig->knobs.stopped = false;
+	drain(rig);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(credit_of_a_ticket_that_is_never_answered_ends)
 {
 	struct core_rig *rig = fresh(20);
@@ -435,6 +463,7 @@ SUITE_MAIN("core_credit", credit_one_family_writes_the_shared_ancestor_of_many,
            credit_unclaimed_below_a_lane_that_shuts_writes_that_lane_too,
            credit_ahead_or_without_a_stream_is_a_ticket,
            credit_is_a_lead_for_ever_once_the_provider_refused_our_call,
+           credit_is_a_lead_after_three_calls_that_failed,
            credit_of_a_ticket_that_is_never_answered_ends,
            credit_is_not_given_while_nobody_is_held,
            credit_that_comes_back_below_a_shut_lane_writes_that_lane)
