@@ -1,5 +1,6 @@
 #include "worker/http_poll.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -162,14 +163,23 @@ find_or_add(struct http_poll *poll, curl_socket_t fd)
 	return watch;
 }
 
+/* A socket whose connect never ended is closed by curl itself, behind our back, before it
+ * says that it needs no watching.  libuv aborts when it polls what is closed. */
+static bool
+is_kept(const struct http_poll *poll, curl_socket_t fd)
+{
+	return (size_t)fd < poll->room && poll->is_ours[fd] && fcntl(fd, F_GETFD) >= 0;
+}
+
 void
 http_poll_want(struct http_poll *poll, curl_socket_t fd, int what)
 {
 	struct watch *watch;
 
-	if (what == CURL_POLL_REMOVE &&
-	    ((size_t)fd >= poll->room || !poll->is_ours[fd])) {
+	if (what == CURL_POLL_REMOVE && !is_kept(poll, fd)) {
 		forget(poll, fd);
+		if ((size_t)fd < poll->room)
+			poll->is_ours[fd] = false;
 		return;
 	}
 	/* Without memory the request runs into its time-out: nothing better to do. */

@@ -1,6 +1,7 @@
 """What a worker makes of everything that is not an answer."""
 
 import json
+import socket
 import threading
 
 from store import wait_until
@@ -213,6 +214,40 @@ def test_bytes_that_are_no_json_are_carried_as_text_or_base64(store, provider, s
     text, binary = wait_result(store, first), wait_result(store, second)
     assert text["format"] == "text" and text["body"] == "hello \u00e4"
     assert binary["format"] == "base64" and binary["body"] == "/wA="
+
+
+def connecting(port):
+    """How many connections to this port wait for an answer."""
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        rows = [line.split() for line in list(file)[1:]]
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == "02" for row in rows)
+
+
+def test_a_job_that_is_cancelled_while_it_connects_harms_nobody(store, start):
+    """A listener whose queue is full: whoever connects waits."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = []
+        for _ in range(4):
+            other = socket.socket()
+            other.setblocking(False)
+            other.connect_ex(listener.getsockname())
+            waiting.append(other)
+        port = listener.getsockname()[1]
+        before = connecting(port)
+        worker = start(url=f"http://127.0.0.1:{port}", slots=4, args=("--lease", "900ms"))
+        jobs = family()
+        ids = enqueue(store, jobs, 4)
+        store.open(jobs)
+        wait_until(lambda: connecting(port) == before + 4, "four that connect")
+        for id in ids:
+            assert store.ok("cancel", id) == ["ended"]
+        wait_until(lambda: worker.process.poll() is not None or
+                   store.lane(jobs.lane).in_use == 0, "the end of the runs")
+        assert worker.process.poll() is None, worker.log()[-500:]
+        for other in waiting:
+            other.close()
 
 
 def test_limits_seen_in_headers_are_reported(store, provider, start):
