@@ -284,6 +284,8 @@ send(struct ruler *ruler, uint64_t now_ms, const struct ruler_page *page,
 	struct ruler_admit *admit = &ruler->admit;
 
 	set_target(admit, page);
+	if (admit->noted) /* whatever ends this rule now, the entry did not kill us */
+		write_try(ruler, RULER_CALL_NOTE, "-", out);
 	ruler_batch_send(ruler, out);
 	admit->sent = true;
 	if (!is_fed(admit)) {

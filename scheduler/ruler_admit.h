@@ -11,7 +11,9 @@
  * An entry that kills the scheduler must not kill all its successors.  At each take-over
  * the cursor is compared with that of the one before (meta `admit_try`); after two deaths
  * at one cursor entries go one by one, each announced before it is looked at, and the one
- * whose announcement is found at the next take-over is dead without being looked at. */
+ * whose announcement is found at the next take-over is dead without being looked at.  The
+ * announcement goes before its admission is sent: a link that is lost then says nothing
+ * against the entry. */
 #ifndef SCHEDULER_RULER_ADMIT_H
 #define SCHEDULER_RULER_ADMIT_H
 

@@ -431,6 +431,23 @@ START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
 }
 END_TEST
 
+/* A link that loses answers must not make an entry look like one that kills. */
+START_TEST(ruler_takes_an_announcement_back_before_it_admits)
+{
+	struct rig_call *admit, *last = NULL;
+
+	rig_rule(&rig);
+	rig_inbox(&rig, "[[6-0 " SMALL "] [7-0 " SMALL "]]");
+	rig_answer(&rig, rig_expect(&rig, "admit"), "!ERR warmq admit: E: no");
+	admit = rig_expect(&rig, "admit");
+	for (uint32_t i = 0; i < rig.calls_count && &rig.calls[i] != admit; i++)
+		if (rig_position(&rig.calls[i], "admit_try", 0) != UINT32_MAX)
+			last = &rig.calls[i];
+	ck_assert_ptr_nonnull(last);
+	ck_assert_str_eq(rig_word(last, last->count - 1), "5-0 0 1 -");
+}
+END_TEST
+
 START_TEST(ruler_buries_nobody_for_a_redis_that_cannot_write)
 {
 	static const char *const answers[] = {
@@ -1043,6 +1060,7 @@ main(void)
 		ruler_sends_the_same_jobs_again_with_what_is_needed,
 		ruler_that_is_always_told_need_gives_up_its_memory,
 		ruler_isolates_what_redis_refuses_and_buries_the_culprit,
+		ruler_takes_an_announcement_back_before_it_admits,
 		ruler_buries_nobody_for_a_redis_that_cannot_write,
 		ruler_counts_from_now_what_an_id_from_the_future_asks_for,
 		ruler_takes_a_page_of_jobs_that_wait_in_no_list,
