@@ -24,7 +24,7 @@
 #define AUDIT_REST_MS    20     /* between two pieces: others want Redis as well */
 #define BOOKS_MS         600000 /* DATAPATH 13: at most each 10 minutes */
 #define BOOKS_AGAIN_MS   60000  /* a difference has to be seen twice */
-#define BOOKS_FAMILIES   20000  /* one LLEN each; above that in `doctor` */
+#define BOOKS_FAMILIES   20000  /* one LLEN each; above that nobody counts */
 #define PRESSURE_PERCENT 90
 #define PRESSURE_SECONDS 30
 #define STATUS_SECONDS   15 /* a status older than that is nobody's */

@@ -146,8 +146,8 @@ take_rule(struct ruler *ruler, const struct reply *reply)
 	if (!ruler->admits)
 		ruler_note(ruler, RULER_ERROR,
 		           "the cursor of the inbox is missing although there are lanes: "
-		           "nothing is admitted until it is repaired (warmq doctor "
-		           "--repair)");
+		           "nothing is admitted until it is set (docs/OPERATIONS.md, "
+		           "The cursor is missing)");
 }
 
 void

@@ -199,7 +199,7 @@ def test_a_record_of_another_format_is_not_guessed_at(store):
 
 
 def test_writing_a_gate_closed_by_hand_is_possible(store):
-    # What `warmq doctor` relies on: records are text, and one grant puts them right.
+    # What a repair by hand relies on: records are text, and one grant puts them right.
     family = Family(1)
     ids = store.enqueue(family)
     store.grant(family.lane, gate=WRITING, credits=0)
