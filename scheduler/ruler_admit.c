@@ -74,6 +74,12 @@ ruler_admit_set_cursor(struct ruler *ruler, struct span text)
 
 /* ---- deaths at one cursor -------------------------------------------------------- */
 
+static bool
+is_same(const struct ruler_cursor *a, const struct ruler_cursor *b)
+{
+	return strcmp(a->entry, b->entry) == 0 && a->n == b->n;
+}
+
 void
 ruler_admit_set_tries(struct ruler *ruler, struct span text)
 {
@@ -93,12 +99,13 @@ ruler_admit_set_tries(struct ruler *ruler, struct span text)
 	(void)protocol_cut(&text, ' ', &state);
 	if (text_parse_unsigned(count, UINT32_MAX / 2, &tries) < 0)
 		tries = 0;
-	if (strcmp(last.entry, admit->stored.entry) != 0 || last.n != admit->stored.n)
+	if (!is_same(&admit->stored, &last))
 		return;
 	admit->tries = (uint32_t)tries + 1;
 	admit->isolates = admit->tries > RULER_TRIES_MAX;
 	admit->isolated = ISOLATED_MAX;
-	admit->kills = admit->isolates && span_equals(state, SPAN("parsing"));
+	admit->kills = admit->isolates && span_equals(state, SPAN("parsing")) &&
+	               !is_same(&admit->survived, &last);
 	if (admit->isolates)
 		ruler_note(ruler, RULER_WARNING,
 		           "the scheduler died %u times at entry %s of the inbox: "
@@ -319,6 +326,7 @@ ruler_admit_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	page = ruler_inbox_page(ruler);
 	if (admit->isolates && !admit->noted) {
 		admit->waits = true;
+		admit->survived = admit->stored;
 		write_try(ruler, RULER_CALL_TRY, "parsing", out);
 		return;
 	}

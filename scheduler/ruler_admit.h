@@ -12,8 +12,8 @@
  * the cursor is compared with that of the one before (meta `admit_try`); after two deaths
  * at one cursor entries go one by one, each announced before it is looked at, and the one
  * whose announcement is found at the next take-over is dead without being looked at.  The
- * announcement goes before its admission is sent: a link that is lost then says nothing
- * against the entry. */
+ * announcement goes before its admission is sent, and who finds his own is alive: a link
+ * that was lost says nothing against the entry. */
 #ifndef SCHEDULER_RULER_ADMIT_H
 #define SCHEDULER_RULER_ADMIT_H
 
