@@ -198,7 +198,7 @@ function own.look_audit()
 	end
 	for i = 1, budget_n do
 		local budget = budget_list[i]
-		if not seen[budget.name] and (budget.look or budget_is_unusual(budget)) then
+		if not seen[budget.name] and (budget.look or pacing.is_unusual(budget)) then
 			correct('look', budget.name, '', '1')
 			budget.look = false -- book_store writes it again
 		end
@@ -406,16 +406,16 @@ end
 
 -- The budgets of all pools, and the sets they have.
 function own.pools_read()
-	local names, sets, pools = {}, {}, call('HGETALL', key.pools)
+	local names, keys, pools = {}, {}, call('HGETALL', key.pools)
 	for i = 1, #pools, 2 do
 		local of_pool = list_of(pools[i + 1])
 		for j = 1, #of_pool do
 			names[#names + 1] = of_pool[j]
-			sets[#sets + 1] = key.ns .. 'open:' .. pools[i] .. ':' .. of_pool[j]
-			sets[#sets + 1] = key.ns .. 'held:' .. pools[i] .. ':' .. of_pool[j]
+			keys[#keys + 1] = key.ns .. 'open:' .. pools[i] .. ':' .. of_pool[j]
+			keys[#keys + 1] = key.ns .. 'held:' .. pools[i] .. ':' .. of_pool[j]
 		end
 	end
-	return names, sets
+	return names, keys
 end
 
 -- Removes members without a record and those of other pools; `from` is a rank.

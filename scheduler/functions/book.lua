@@ -140,13 +140,13 @@ end
 
 local read_sets -- names of sets whose type is known to be right
 local family_is_plain, lane_score, lane_is_held, set_add, set_del, place
-local sets_open, sets_check, sets_store
+local sets = {} -- open, check, store
 do
 
-local sets, set_list -- by key, and in order: { name, add = { score, member… }, del }
+local by_key, set_list -- sets by key, and in order: { name, add = { score, member… }, del }
 
-function sets_open()
-	sets, set_list, read_sets = {}, {}, {}
+function sets.open()
+	by_key, set_list, read_sets = {}, {}, {}
 end
 
 -- True if nothing is asked of a start but to take the next job: no ancestors gate it, no
@@ -178,10 +178,10 @@ function lane_is_held(rec, bits, paused)
 end
 
 local function set_of(name)
-	local set = sets[name]
+	local set = by_key[name]
 	if not set then
 		set = { name = name, add = {}, del = {} }
-		sets[name] = set
+		by_key[name] = set
 		set_list[#set_list + 1] = set
 	end
 	return set
@@ -260,7 +260,7 @@ function place(lane, family)
 	end
 end
 
-function sets_check()
+function sets.check()
 	for i = 1, #set_list do
 		if not read_sets[set_list[i].name] then
 			call('ZCARD', set_list[i].name)
@@ -268,7 +268,7 @@ function sets_check()
 	end
 end
 
-function sets_store()
+function sets.store()
 	for i = 1, #set_list do
 		local set = set_list[i]
 		for from = 1, #set.del, 1000 do

@@ -13,8 +13,8 @@
 -- a minute, unlike a slot.
 
 local budgets, budget_list, budget_n
-local budget_of, budget_move, budget_wait, budget_stop, budget_take, budget_store, budgets_check
-local budget_is_unusual
+local budget_of
+local pacing = {} -- what may start: wait, stop, take, move, is_unusual, check, store
 do
 
 local BUCKETS = { 'r', 'i', 'o' }
@@ -58,7 +58,7 @@ local function budget_levels(budget)
 	return budget.level
 end
 
-function budget_move(budget, requests, input, output)
+function pacing.move(budget, requests, input, output)
 	local fill = budget_levels(budget)
 	if fill then
 		local add = { requests, input, output }
@@ -76,7 +76,7 @@ function usage.into_budget(budget, input, output)
 	for i = 2, fill and 3 or 0 do
 		floors[i] = fill[i] and min(fill[i], -budget.limit[i])
 	end
-	budget_move(budget, 0, input, output)
+	pacing.move(budget, 0, input, output)
 	for i = 2, fill and 3 or 0 do
 		fill[i] = fill[i] and max(fill[i], floors[i])
 	end
@@ -84,7 +84,7 @@ end
 
 -- How long until a start is possible, 0 if it is; a pace that is reached ends when
 -- somebody settles, at a time nobody knows.
-function budget_wait(budget, input, output)
+function pacing.wait(budget, input, output)
 	if now < budget.parked then
 		return budget.parked - now
 	end
@@ -107,7 +107,7 @@ function budget_wait(budget, input, output)
 end
 
 -- A claim wanted to start something and could not: hold clocks do not run meanwhile.
-function budget_stop(budget, wait)
+function pacing.stop(budget, wait)
 	budget.stopped = wait
 	if now - budget.blocked >= 100 then
 		budget.blocked = now
@@ -115,7 +115,7 @@ function budget_stop(budget, wait)
 end
 
 -- How many starts of this estimate fit, at most `want`; they are taken.
-function budget_take(budget, want, input, output)
+function pacing.take(budget, want, input, output)
 	if budget.stopped then
 		return 0
 	end
@@ -124,24 +124,24 @@ function budget_take(budget, want, input, output)
 		local taken = max(0, min(want, room))
 		budget.flight = budget.flight + taken
 		if taken < want then
-			budget_stop(budget, 1000)
+			pacing.stop(budget, 1000)
 		end
 		return taken
 	end
 	for taken = 0, want - 1 do
-		local wait = budget_wait(budget, input, output)
+		local wait = pacing.wait(budget, input, output)
 		if wait > 0 then
-			budget_stop(budget, wait)
+			pacing.stop(budget, wait)
 			return taken
 		end
 		budget.flight = budget.flight + 1
-		budget_move(budget, -1, -input, -output)
+		pacing.move(budget, -1, -input, -output)
 	end
 	return want
 end
 
 -- True if a claim has to look at this budget and may not just start.
-function budget_is_unusual(budget)
+function pacing.is_unusual(budget)
 	return budget.limited or budget.ask or now < budget.parked or
 		(budget.pace > 0 and budget.flight > budget.pace)
 end
@@ -161,11 +161,11 @@ local function look_store(budget)
 	end
 end
 
-function budgets_check()
+function pacing.check()
 	local changed = false
 	for i = 1, budget_n do
 		local budget = budget_list[i]
-		budget.look_new = budget_is_unusual(budget)
+		budget.look_new = pacing.is_unusual(budget)
 		changed = changed or budget.look_new ~= budget.look
 	end
 	if changed then
@@ -173,7 +173,7 @@ function budgets_check()
 	end
 end
 
-function budget_store(budget)
+function pacing.store(budget)
 	local args, n = { 'HSET', budget.key }, 2
 	if budget.flight < 0 then
 		budget.flight = 0

@@ -10,7 +10,6 @@
 -- window and budget.
 -- A member that is found not to be open is taken out of the set (book.lua compares).
 
-local claim_plan, claim_store, claim_answer, slots_take, session_budgets
 do
 
 local TRIES_MAX = 64 -- members looked at in one call
@@ -86,7 +85,7 @@ end
 -- From here on the deadline is its taker's: by then a live one has stopped its request
 -- itself (leader_ms), so that the next writer never meets it.
 local function start_ticket(lane, family, budget)
-	if budget_take(budget, 1, sub(lane.rec, 50, 57) + 0, 0) == 0 then
+	if pacing.take(budget, 1, sub(lane.rec, 50, 57) + 0, 0) == 0 then
 		return
 	end
 	local g = sub(lane.rec, 4, 13) + 0
@@ -156,7 +155,7 @@ end
 
 -- ---- the walk ----------------------------------------------------------------------
 
-function session_budgets(session)
+function plan.budgets(session)
 	if session.names ~= '*' then
 		return list_of(session.names)
 	end
@@ -165,17 +164,17 @@ end
 
 -- One cursor per budget that may start something; each has read the best of its set.
 local function heads_open(session)
-	local names = session_budgets(session)
+	local names = plan.budgets(session)
 	heads, again = {}, {}
 	for i = 1, #names do
 		local budget = budget_of(names[i])
 		local wait = 0
 		if budget.limited or now < budget.parked or
 			(budget.pace > 0 and budget.flight >= budget.pace) then
-			wait = budget_wait(budget, 0, 0)
+			wait = pacing.wait(budget, 0, 0)
 		end
 		if wait > 0 then
-			budget_stop(budget, wait)
+			pacing.stop(budget, wait)
 		else
 			local open = key.ns .. 'open:' .. session.pool .. ':' .. names[i]
 			read_sets[open] = true
@@ -388,7 +387,7 @@ end
 
 -- Plans starts for the free slots; settled: lanes that have just been settled.  Answers
 -- how long the worker may sleep, and the idle record to write if slots were left.
-function claim_plan(session, name, settled, settled_n)
+function plan.make(session, name, settled, settled_n)
 	plan.session, plan.name, plan.suspect, hold_off = session, name, nil, nil
 	plan.runs, plan.runs_n, plan.puts, plan.puts_n, plan.at = {}, 0, {}, 0, 0
 	plan.homes, plan.elements = {}, {}
@@ -410,7 +409,7 @@ function claim_plan(session, name, settled, settled_n)
 	if plan.at < plan.n then
 		say('short ' .. session.pool .. ' ' .. plan.n - plan.at)
 	end
-	more = more or queues_cut_short()
+	more = more or lists.are_cut_short()
 	if more or plan.at == plan.n then
 		return 0, idle
 	end
@@ -424,7 +423,7 @@ function claim_plan(session, name, settled, settled_n)
 	return max(0, (soon or now + POLL) - now), idle
 end
 
-function claim_store(idle)
+function plan.store(idle)
 	if plan.puts_n == 2 then
 		call('HSET', plan.name, plan.puts[1], plan.puts[2])
 	else
@@ -460,7 +459,7 @@ end
 
 -- One text of lines: a table that Redis has to turn into a reply costs more than most
 -- commands.
-function claim_answer(sleep_ms, refused, troubles)
+function plan.answer(sleep_ms, refused, troubles)
 	local lines = { 'OK ' .. now_text() .. ' ' .. number_text(sleep_ms),
 		line_of(refused, #refused), line_of(troubles, #troubles) }
 	for i = 1, plan.runs_n do
@@ -473,7 +472,7 @@ end
 
 -- Slots from argv[first] on: the free ones are planned for, the others are answered.
 -- held(i) is what the slot of argv[i] holds.
-function slots_take(first, q, held)
+function plan.take_slots(first, q, held)
 	local refused, seen = {}, {}
 	plan.n = 0
 	for i = first, argc do
@@ -503,16 +502,16 @@ local function claim()
 	end
 	marked = call('HLEN', key.ended)
 	plan.freed = {}
-	local refused = slots_take(5, q, function(i)
+	local refused = plan.take_slots(5, q, function(i)
 		return got[i - 3]
 	end)
-	local sleep_ms, idle = claim_plan(session, name, nil, 0)
+	local sleep_ms, idle = plan.make(session, name, nil, 0)
 	book_check()
 
 	book_store()
-	claim_store(idle)
+	plan.store(idle)
 	deliver()
-	return claim_answer(sleep_ms, refused, {})
+	return plan.answer(sleep_ms, refused, {})
 end
 
 register('claim', claim)

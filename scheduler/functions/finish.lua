@@ -9,7 +9,8 @@
 
 local payload = {} -- entry, to_slim, new_slim, entry_gone, hints
 local past_of, pasts_open, pasts_store, end_result, result_out, finish, bury, family_count
-local reply_push, reply_one, reply_key, result_keep, deliver
+local deliver
+local replies = {} -- push, push_one, key_of, keep
 do
 
 local pasts, past_list
@@ -209,7 +210,7 @@ end
 
 -- ---- delivery ----------------------------------------------------------------------
 
-function result_keep(id, ttl, result)
+function replies.keep(id, ttl, result)
 	local got = quiet('SET', key.ns .. 'result:' .. id, result, 'PX', max(1, ttl + 0))
 	if type(got) == 'table' and got.err then
 		count('delivery_errors')
@@ -217,7 +218,7 @@ function result_keep(id, ttl, result)
 end
 
 -- The key of a reply list, false if the name is none.
-function reply_key(reply)
+function replies.key_of(reply)
 	local name = memo.reply[reply]
 	if name == nil then
 		name = is_name(reply) and key.ns .. 'reply:' .. reply
@@ -246,7 +247,7 @@ local function reply_bound(name, ttl, size, n)
 end
 
 -- Hands one result over; false if that cannot be done.
-function reply_one(name, ttl, value)
+function replies.push_one(name, ttl, value)
 	local size = quiet('RPUSH', name, value)
 	if type(size) ~= 'number' then
 		return false
@@ -256,15 +257,15 @@ function reply_one(name, ttl, value)
 end
 
 -- Hands n results over to one list, or stores them by the ids of their jobs.
-function reply_push(reply, ttl, values, ids, n)
-	local name = reply ~= '' and reply_key(reply)
+function replies.push(reply, ttl, values, ids, n)
+	local name = reply ~= '' and replies.key_of(reply)
 	local size = name and quiet('RPUSH', name, unpack(values, 1, n))
 	if type(size) ~= 'number' then -- a bad name, or somebody's key of another type
 		if reply ~= '' then
 			count('delivery_errors', n)
 		end
 		for i = 1, n do
-			result_keep(ids[i], ttl, values[i])
+			replies.keep(ids[i], ttl, values[i])
 		end
 		return
 	end
@@ -283,7 +284,7 @@ function deliver()
 			results[at + 3] = false -- it can be large: do not keep it until the next call
 			at = at + 4
 		end
-		reply_push(reply, ttl, values, ids, n)
+		replies.push(reply, ttl, values, ids, n)
 	end
 	results_n = 0
 	announce()

@@ -81,8 +81,8 @@ end
 -- ---- letting go --------------------------------------------------------------------
 
 local function slot_free(name, slot)
-	local lists = book.slots_gone
-	local list = lists and lists[name]
+	local freed = book.slots_gone
+	local list = freed and freed[name]
 	if not list then
 		list = { name }
 		note('slots_gone', list)
@@ -108,7 +108,7 @@ local function lease_drop(lease, refund, credit)
 		local budget = budget_of(lane.tail.budget)
 		budget.flight = budget.flight - 1
 		if refund then
-			budget_move(budget, refund == 'all' and 1 or 0, lease.input, lease.output)
+			pacing.move(budget, refund == 'all' and 1 or 0, lease.input, lease.output)
 		end
 	end
 	return lane

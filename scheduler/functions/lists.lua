@@ -8,14 +8,14 @@
 -- not by the next claim.
 
 local marked -- how many ended ids still stand in lists or leases
-local push, push_slice, queue_of, queue_ready, queue_skip, queue_pull, queues_cut_short
-local lists_open, lists_check, lists_store
+local push, push_slice, queue_of, queue_ready, queue_skip, queue_pull
+local lists = {} -- open, check, store, are_cut_short
 do
 
 local pushes, push_list
 local queues, queue_list, queue_n
 
-function lists_open()
+function lists.open()
 	pushes, push_list, queues, queue_list, queue_n = {}, {}, {}, {}, 0
 	marked = 0
 end
@@ -195,7 +195,7 @@ local function queue_store(queue)
 end
 
 -- True if ended ids were all that could be read of some list.
-function queues_cut_short()
+function lists.are_cut_short()
 	for i = 1, queue_n do
 		if not queue_list[i].ends and queue_list[i].n == queue_list[i].at then
 			return true
@@ -204,13 +204,13 @@ function queues_cut_short()
 	return false
 end
 
-function lists_check()
+function lists.check()
 	for i = 1, #push_list do
 		call('LLEN', push_list[i].name)
 	end
 end
 
-function lists_store()
+function lists.store()
 	for i = 1, queue_n do
 		queue_store(queue_list[i])
 	end

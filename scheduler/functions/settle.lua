@@ -194,10 +194,10 @@ local function settle()
 	marked = call('HLEN', key.ended)
 	plan.freed = {}
 	settle_all(names, n, got)
-	local refused = slots_take(first, q, function(i)
+	local refused = plan.take_slots(first, q, function(i)
 		return not plan.freed[argv[i]] and got[i - shift]
 	end)
-	local sleep_ms, idle = claim_plan(session, name, settled, settled_n)
+	local sleep_ms, idle = plan.make(session, name, settled, settled_n)
 	for i = 1, plan.puts_n, 2 do
 		plan.freed[plan.puts[i]] = nil -- overwritten
 	end
@@ -210,9 +210,9 @@ local function settle()
 	book_check()
 
 	book_store()
-	claim_store(idle)
+	plan.store(idle)
 	deliver()
-	return claim_answer(sleep_ms, refused, problems)
+	return plan.answer(sleep_ms, refused, problems)
 end
 
 -- begin nonce c (slot q usage)…

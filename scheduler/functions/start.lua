@@ -15,6 +15,7 @@
 --   suspect          nil: not looked yet; false: none; or "slot:q" of the one it holds
 --   freed            slots that this call has settled
 --   writing_ms       how long the slowest writer that it starts may take; 0: none
+-- And what claim.lua does with it: take_slots, make, store, answer; budgets of a session.
 local plan = { names = {}, qs = {}, n = 0 }
 local start = {} -- what claim.lua uses of this file
 local gate_is_open
@@ -168,7 +169,7 @@ local function start_one(lane, family, budget, queue, i, band, role)
 		end
 	end
 	local input, output = estimate_of(lane, family, role, element)
-	if budget_take(budget, 1, input, output) == 0 then
+	if pacing.take(budget, 1, input, output) == 0 then
 		return false
 	end
 	local charge = '0,0'
@@ -200,7 +201,7 @@ function start.from(lane, family, budget, queue, band, role, want)
 		return 0
 	end
 	if role == 'p' and not queue.worn and not budget.limited then
-		local n = budget_take(budget, ready, 0, 0)
+		local n = pacing.take(budget, ready, 0, 0)
 		if n > 0 then
 			local at = queue.at
 			run_fill_plain(lane, family, queue.items, at + 1, at + n, '0,0', 1, band)

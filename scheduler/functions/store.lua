@@ -17,8 +17,8 @@ function book_open()
 	lane_n, family_n, budget_n = 0, 0, 0
 	book, entries_n, results_n = {}, 0, 0
 	level, admitting = false, false
-	lists_open()
-	sets_open()
+	lists.open()
+	sets.open()
 	pasts_open()
 end
 
@@ -121,9 +121,9 @@ function book_check()
 		end
 		i = i + 1
 	end
-	lists_check()
-	sets_check()
-	budgets_check()
+	lists.check()
+	sets.check()
+	pacing.check()
 	if book.graves then
 		call('ZCARD', key.dead)
 	end
@@ -241,10 +241,10 @@ function book_store()
 	families_store()
 	lanes_store()
 	for i = 1, budget_n do
-		budget_store(budget_list[i])
+		pacing.store(budget_list[i])
 	end
-	lists_store()
-	sets_store()
+	lists.store()
+	sets.store()
 	pasts_store()
 	if next(book) then
 		ends_store()

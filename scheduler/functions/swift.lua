@@ -31,7 +31,7 @@ do
 
 -- The best member over all budgets of the session: id, score.
 local function best_open(session)
-	local names = session_budgets(session)
+	local names = plan.budgets(session)
 	local best, best_score
 	for i = 1, #names do
 		local open = key.ns .. 'open:' .. session.pool .. ':' .. names[i]
@@ -234,13 +234,13 @@ end
 
 -- Hands the result of one job over.
 local function result_give(reply, id, ttl, result)
-	if reply and reply_one(reply, ttl, result) then
+	if reply and replies.push_one(reply, ttl, result) then
 		return
 	end
 	if reply then
 		count('delivery_errors')
 	end
-	result_keep(id, ttl, result)
+	replies.keep(id, ttl, result)
 end
 
 -- argv: 1 nonce c 1 slot q usage reply result_ttl result q slot, the two slots the same.
@@ -248,7 +248,7 @@ end
 -- has happened.  If it was the last one, its bit stays set until somebody looks.
 local function settle_single(name, own)
 	local slot, words = argv[5], argv[7]
-	local reply = argv[8] ~= '' and reply_key(argv[8])
+	local reply = argv[8] ~= '' and replies.key_of(argv[8])
 	if own.q[slot] ~= argv[6] or find(argv[11], '%D') or argv[11] == '' or #argv[11] > 14 or
 		(argv[8] ~= '' and not reply) then
 		return nil
@@ -376,7 +376,7 @@ local function settle_batch(name, own, n)
 	end
 	call('LTRIM', verdict.list, number_text(n), '-1')
 	entries_delete(unpack(ids))
-	reply_push(argv[8], argv[9], values, ids, n)
+	replies.push(argv[8], argv[9], values, ids, n)
 	announce()
 	return 'OK ' .. now_text() .. verdict.run .. text
 end
