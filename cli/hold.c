@@ -1,25 +1,13 @@
-#include "cli/store.h"
+#include "cli/act.h"
 #include "cli/verbs.h"
 
-#include "common/codec/protocol_call.h"
-
-#include <pwd.h>
 #include <stdio.h>
-#include <unistd.h>
 
 struct args {
 	struct cli cli;
 };
 
 static const struct option_spec specs[] = { CLI_OPTIONS(struct args) };
-
-static const char *
-user_name(void)
-{
-	const struct passwd *user = getpwuid(getuid());
-
-	return user ? user->pw_name : "somebody";
-}
 
 static int
 print_status(struct store *store, const struct cli *cli)
@@ -45,20 +33,14 @@ print_status(struct store *store, const struct cli *cli)
 static int
 set(struct cli *cli, const char *word)
 {
-	struct call_list *calls;
-	const struct reply *reply;
+	char what[ACT_WORD_SIZE];
 	struct store *store;
 	int code = store_open(cli, &store);
 
 	if (code != CLI_OK)
 		return code;
-	if (word) {
-		calls = store_calls(store);
-		protocol_call_open(calls, 0, store_namespace(store), "hold");
-		call_text(calls, word);
-		call_text(calls, user_name());
-		code = store_call(store, &reply);
-	}
+	if (word)
+		code = act_call(store, "hold", &word, 1, what);
 	if (code == CLI_OK)
 		code = print_status(store, cli);
 	store_close(store);

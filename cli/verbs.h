@@ -12,6 +12,7 @@
 	X(family_ls) X(family_show) \
 	X(prefix_put) X(prefix_ls) X(prefix_show) \
 	X(worker_ls) \
+	X(budget_ls) X(budget_unpark) \
 	X(why) X(top) X(explain) \
 	X(hold_on) X(hold_off) X(hold_status) \
 	X(version)

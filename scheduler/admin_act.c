@@ -318,6 +318,22 @@ act_on_hold(struct admin *admin, const json_t *body,
 	         json_is_true(on) ? SPAN("on") : SPAN("off"), WHO);
 }
 
+static void
+act_on_unpark(struct admin *admin, const json_t *body,
+              const struct http_server_request *request,
+              struct http_server_response *response)
+{
+	const char *budget = json_string_value(json_object_get(body, "budget"));
+
+	if (!budget || !*budget) {
+		admin_put_error(response, 400,
+		                "the body is {\"budget\": \"...\"}: the name of a "
+		                "budget, or of an account for all of its budgets");
+		return;
+	}
+	call_one(admin, request, response, "unpark", span_from(budget), WHO);
+}
+
 /* Whoever comes here had the token. */
 static void
 act_on_nothing(struct http_server_response *response)
@@ -342,6 +358,8 @@ admin_act_serve(struct admin *admin, const struct http_server_request *request,
 		act_on_nothing(response);
 	else if (strcmp(path, "/api/v1/hold") == 0)
 		act_on_hold(admin, body, request, response);
+	else if (strcmp(path, "/api/v1/unpark") == 0)
+		act_on_unpark(admin, body, request, response);
 	else if (strcmp(path, "/api/v1/dead/retry") == 0)
 		take_dead(admin, "requeue", body, request, response);
 	else if (strcmp(path, "/api/v1/dead/drop") == 0)

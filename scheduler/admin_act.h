@@ -2,6 +2,7 @@
  *
  *   /api/v1/check                         nothing: says whether the token is right
  *   /api/v1/hold                          {"on": true}   holding, for everybody
+ *   /api/v1/unpark                        {"budget": "..."}   an account starts again
  *   /api/v1/families/<id>/pause, /resume  nothing of it starts, or again
  *   /api/v1/families/<id>/cancel          ends its waiting jobs; those that run go on
  *   /api/v1/jobs/<id>/cancel, /retry      ends one; queues a dead one again

@@ -96,6 +96,7 @@ size_of(enum event_kind kind)
 		[EVENT_WORK] = sizeof(struct event_family),
 		[EVENT_EXPIRED] = sizeof(struct event_expired),
 		[EVENT_SHORT] = sizeof(struct event_short),
+		[EVENT_UNPARK] = sizeof(struct event_unpark),
 	};
 
 	VERIFY(kind < EVENT_KIND_COUNT);

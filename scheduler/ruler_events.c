@@ -292,6 +292,23 @@ tell_pressure(struct ruler *ruler, uint64_t now_ms, const struct protocol_event 
 }
 
 static void
+tell_unpark(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	uint32_t place = ruler_core_budget_named(ruler, now_ms, line->name);
+	const struct event event = {
+		.kind = EVENT_UNPARK,
+		.unpark.budget = ruler->known.budgets[place].id,
+	};
+	const struct ruler_note about = { .budget = line->name };
+
+	ruler_note_about(ruler, RULER_WARNING, &about,
+	                 "the account was unparked%s%.*s: its jobs start again",
+	                 line->word.len > 0 ? " by " : "", (int)MIN(line->word.len, 100),
+	                 line->word.data);
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
 tell_short(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
 {
 	uint32_t place = ruler_core_pool(ruler, now_ms, line->name);
@@ -358,6 +375,18 @@ start_event(const struct protocol_event *line, uint64_t at_ms)
 	};
 }
 
+/* What people did. */
+static void
+take_deed(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	if (line->kind == PROTOCOL_EVENT_HOLD)
+		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
+	else if (line->kind == PROTOCOL_EVENT_PAUSE)
+		set_pause(ruler, now_ms, line->family, line->ok);
+	else
+		tell_unpark(ruler, now_ms, line);
+}
+
 static void
 take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
           const struct protocol_event *line)
@@ -411,10 +440,9 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		ruler_undecided_add(ruler, line->name);
 		return;
 	case PROTOCOL_EVENT_HOLD:
-		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
-		return;
 	case PROTOCOL_EVENT_PAUSE:
-		set_pause(ruler, now_ms, line->family, line->ok);
+	case PROTOCOL_EVENT_UNPARK:
+		take_deed(ruler, now_ms, line);
 		return;
 	case PROTOCOL_EVENT_FORGOT:
 		forget_family(ruler, line->family);

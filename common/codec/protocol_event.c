@@ -25,6 +25,7 @@ static const struct {
 	[PROTOCOL_EVENT_UNDECIDED] = { "undecided", "n" },
 	[PROTOCOL_EVENT_HOLD] = { "hold", "oR" },
 	[PROTOCOL_EVENT_PAUSE] = { "pause", "of" },
+	[PROTOCOL_EVENT_UNPARK] = { "unpark", "nW" },
 	[PROTOCOL_EVENT_FORGOT] = { "forgot", "f" },
 	[PROTOCOL_EVENT_DRIFT] = { "drift", "l" },
 };
@@ -74,18 +75,30 @@ parse_role(struct span word, enum protocol_role *ret_role)
 	return 0;
 }
 
-/* One field off *rest.  Usage, the outcome of a ticket and who switched holding take all
+/* Fields that take all that is left. */
+static int
+parse_rest(char letter, struct span rest, struct protocol_event *event)
+{
+	if (letter == 'u')
+		return protocol_parse_usage(rest, &event->usage);
+	if (letter == 'R')
+		event->name = rest;
+	else
+		event->word = rest;
+	return 0;
+}
+
+/* One field off *rest.  Usage, the outcome of a ticket and who did something take all
  * that is left. */
 static int
 parse_field(char letter, struct span *rest, struct protocol_event *event)
 {
 	struct span word = { "", 0 };
 
-	if (letter == 'u' || letter == 'R') {
+	if (letter == 'u' || letter == 'R' || letter == 'W') {
 		word = rest->data ? *rest : SPAN("");
 		*rest = (struct span){ NULL, 0 };
-		event->name = letter == 'R' ? word : event->name;
-		return letter == 'R' ? 0 : protocol_parse_usage(word, &event->usage);
+		return parse_rest(letter, word, event);
 	}
 	if (!protocol_cut(rest, ' ', &word))
 		return ERR_MALFORMED;
@@ -254,6 +267,7 @@ put_field(char letter, const struct protocol_event *event, struct writer *out)
 		put_word(out, event->name);
 		break;
 	case 'w':
+	case 'W':
 		put_word(out, event->word);
 		break;
 	case 'u':

@@ -330,6 +330,12 @@ on_short(struct core *core, const struct event *event)
 	pool_take_short(core, &event->short_pool);
 }
 
+static void
+on_unpark(struct core *core, const struct event *event)
+{
+	pacer_unpark(core, &event->unpark);
+}
+
 static void (*const handlers[EVENT_KIND_COUNT])(struct core *, const struct event *) = {
 	[EVENT_TICK] = on_tick,
 	[EVENT_MODEL] = on_model,
@@ -356,6 +362,7 @@ static void (*const handlers[EVENT_KIND_COUNT])(struct core *, const struct even
 	[EVENT_WORK] = on_work,
 	[EVENT_EXPIRED] = on_expired,
 	[EVENT_SHORT] = on_short,
+	[EVENT_UNPARK] = on_unpark,
 };
 
 static void

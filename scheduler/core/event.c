@@ -29,6 +29,7 @@ event_kind_text(enum event_kind kind)
 		[EVENT_WORK] = "WORK",
 		[EVENT_EXPIRED] = "EXPIRED",
 		[EVENT_SHORT] = "SHORT",
+		[EVENT_UNPARK] = "UNPARK",
 	};
 
 	VERIFY(kind < EVENT_KIND_COUNT);

@@ -1,6 +1,6 @@
 /* event.h - everything that can happen to the core.
  *
- *   configuration   MODEL POOL BUDGET HOLD PAUSE        what people and files say
+ *   configuration   MODEL POOL BUDGET HOLD PAUSE UNPARK what people and files say
  *   recovery        RECOVERED_FAMILY _LANE _LEASE _BUDGET _END    what Redis holds
  *   work            ADMITTED                            after an `admit` that was OK
  *   answers         GRANTED PACED GLANCED               one for each command
@@ -51,6 +51,7 @@ enum event_kind {
 	EVENT_WORK,    /* .family */
 	EVENT_EXPIRED, /* .expired */
 	EVENT_SHORT,
+	EVENT_UNPARK,
 	EVENT_KIND_COUNT,
 };
 
@@ -230,6 +231,11 @@ struct event_pressure {
 	uint64_t until_ms; /* parked until; 0 = not parked */
 };
 
+/* Somebody says that the account works again: Redis starts its jobs already. */
+struct event_unpark {
+	struct id128 budget;
+};
+
 struct event_family {
 	struct id128 id;
 };
@@ -266,6 +272,7 @@ struct event {
 		struct event_family family;
 		struct event_expired expired;
 		struct event_short short_pool;
+		struct event_unpark unpark;
 	};
 };
 

@@ -261,6 +261,26 @@ pacer_take_pressure(struct core *core, const struct event_pressure *pressure)
 	pacer_arm(core, index);
 }
 
+/* A park that is on its way may reach Redis behind the call that ended it: then its end
+ * is said once more. */
+void
+pacer_unpark(struct core *core, const struct event_unpark *unpark)
+{
+	uint32_t index = pacer_find(core, unpark->budget);
+	struct pacer *pacer;
+
+	if (index == LIST_NONE)
+		return;
+	pacer = &core->pacers[index];
+	pacer->parked_ms = 0;
+	pacer->spends = 0;
+	pacer->park_dirty = pacer->flight && pacer->park_flight;
+	pacer->dirty |= pacer->park_dirty;
+	VERIFY(!pacer_is_parked(core, pacer));
+	pool_plan_all(core);
+	pacer_arm(core, index);
+}
+
 void
 pacer_take_status(struct core *core, const struct event_paced *paced)
 {
@@ -275,7 +295,8 @@ pacer_take_status(struct core *core, const struct event_paced *paced)
 	core->pacers[index].dirty = true;
 	/* An older end never replaces a later one that `fail` has set. */
 	core->pacers[index].park_dirty |= core->pacers[index].park_flight &&
-	                                  core->now_ms < core->pacers[index].parked_ms;
+	                                  (core->now_ms < core->pacers[index].parked_ms ||
+	                                   core->pacers[index].parked_ms == 0);
 }
 
 void

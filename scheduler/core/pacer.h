@@ -45,7 +45,7 @@ struct pacer {
 	uint32_t spends;   /* spend caps in a row */
 
 	bool dirty, flight;
-	bool park_dirty;  /* parked_ms is longer than Redis knows */
+	bool park_dirty;  /* parked_ms is another than Redis knows */
 	bool park_flight; /* the command under way says so */
 };
 
@@ -60,6 +60,7 @@ void pacer_take_asked(struct core *core, uint32_t index);
 void pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms,
                      uint64_t first_ms, const uint64_t limits[EVENT_BUCKET_COUNT]);
 void pacer_take_pressure(struct core *core, const struct event_pressure *pressure);
+void pacer_unpark(struct core *core, const struct event_unpark *unpark);
 void pacer_take_status(struct core *core, const struct event_paced *paced);
 
 /* Ready jobs wait although slots are free. */

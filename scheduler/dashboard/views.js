@@ -69,7 +69,7 @@ function budgetState(budget, now) {
   return budget.rising ? badge("later", "rising") : badge("go", "open");
 }
 
-export function budgetTable(overview) {
+export function budgetTable(overview, may) {
   return table("Accounts", [
     { label: "Account and class", cell: (one) => h("code", {}, one.name) },
     { label: "State", cell: (one) => budgetState(one, overview.now_ms) },
@@ -78,7 +78,9 @@ export function budgetTable(overview) {
     { label: "Limits", cell: (one) => limitWords(one.limits) },
     { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
     { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
-  ], overview.budgets, { empty: "No account has been used yet.", id: "name" });
+    may && overview.budgets.some((one) => one.parked_until_ms > overview.now_ms) ? { label: "", class: "act", cell: (one) => one.parked_until_ms > overview.now_ms
+      ? button("Unpark", "act", { path: "unpark", body: JSON.stringify({ budget: one.name }), ask: `Start the jobs of ${one.name} again? If its provider still refuses them, it parks again.`, done: "Unparked." }, { "aria-label": `Unpark ${one.name}` }) : null } : null,
+  ].filter(Boolean), overview.budgets, { empty: "No account has been used yet.", id: "name" });
 }
 
 export function noteList(notes, now) {
@@ -151,7 +153,7 @@ export function burstTable(ledger, withRoute) {
 export const overview = {
   title: "Overview",
   read: () => ({ history: "history", ledger: ["ledger", 5000] }),
-  show: (at, data, live) => {
+  show: (at, data, live, may) => {
     const now = live.now_ms, held = heldSum(live), history = data.history;
     const done = model.lastMinute(history.at_ms, history.done), came = model.lastMinute(history.at_ms, history.admitted);
     return [
@@ -173,7 +175,7 @@ export const overview = {
         section("Jobs a minute", h("div", { class: "chart", "data-keep": "chart-jobs" }, h("p", { class: "empty" }, "A line needs ten seconds.")))),
       section("What was written, and why", causeTable(data.ledger), ledgerNotes(data.ledger)),
       section("Bursts", burstTable(data.ledger, true)),
-      section("Accounts", budgetTable(live)),
+      section("Accounts", budgetTable(live, may)),
       section("What happened", noteList(live.notes.slice(0, 10), now)),
     ];
   },
@@ -411,7 +413,7 @@ function versionTable(ledger) {
 export const places = {
   title: "Places",
   read: (at) => ({ ledger: ["ledger", 5000], page: `families${query({ show: "families", sort: "work", offset: param(at, "offset") })}` }),
-  show: (at, { page, ledger }, live) => {
+  show: (at, { page, ledger }, live, may) => {
     const accounts = live.budgets.map((one) => one.name);
     return [
       heading("Places"),
@@ -431,7 +433,7 @@ export const places = {
         ledger.week.cost > 0 ? { label: "Price", number: true, cell: (one) => model.money(one.ever.cost) } : null,
         { label: "Last used", number: true, cell: (one) => `${model.age(one.last_ms, page.now_ms)} ago` },
       ].filter(Boolean), ledger.places, { id: "place", empty: "No upstream has been asked yet." })),
-      section("Load of each account", budgetTable(live)),
+      section("Load of each account", budgetTable(live, may)),
     ];
   },
 };

@@ -1,4 +1,4 @@
--- admin.lua - what people ask for: cancel, requeue, drop, hold, pause; and the counts.
+-- admin.lua - what people ask for: cancel, requeue, drop, hold, pause, unpark; and the counts.
 
 do
 
@@ -129,6 +129,35 @@ local function pause()
 	return { 'OK', now, 'done' }
 end
 
+-- unpark budget [who]: a budget's name, or an account's for all of its budgets.
+local function unpark()
+	local name, who = text_at(2, 'budget'), argv[3] or ''
+	local pools, known, parked = call('HGETALL', key.pools), {}, false
+	for i = 1, #pools, 2 do
+		local names = list_of(pools[i + 1])
+		for j = 1, #names do
+			if names[j] == name or sub(names[j], 1, #name + 1) == name .. ':' then
+				local budget = budget_of(names[j])
+				known[names[j]] = true
+				parked = parked or budget.parked > now
+				budget.parked = 0
+				wake(pools[i])
+			end
+		end
+	end
+	for i = 1, budget_n do
+		local word = budget_list[i].name
+		if known[word] then
+			say('unpark ' .. word .. ' ' .. sub(gsub(who, '[%c ]', '_'), 1, 100))
+		end
+	end
+	book_check()
+
+	book_store()
+	deliver()
+	return { 'OK', now, budget_n == 0 and 'gone' or parked and 'done' or 'free' }
+end
+
 -- count: the conservation check.
 local function count_all()
 	local got = call('HMGET', key.meta, 'cursor', 'slims')
@@ -159,6 +188,7 @@ register('requeue', requeue)
 register('drop', drop)
 register('hold', hold)
 register('pause', pause)
+register('unpark', unpark)
 register('count', count_all)
 register('version', version)
 

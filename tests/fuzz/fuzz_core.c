@@ -368,6 +368,9 @@ read_event(struct input *input, struct pair *pair, struct event *event)
 		event->pause.family = lane(input).node;
 		event->pause.on = choice(input, 2);
 		return true;
+	case EVENT_UNPARK:
+		event->unpark.budget = thing(input, 2);
+		return true;
 	default:
 		break;
 	}

@@ -335,6 +335,30 @@ def test_an_id_has_one_spelling(store, zeros):
     assert store.redis.xlen(store.key("jobs")) == 1
 
 
+def test_a_parked_account_starts_again_when_it_is_unparked(store):
+    family, ids = opened(store, count=3, budget="acme@team:large")
+    worker, idle = Worker(store), Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "defer", park_ms=900000, reason="spend")
+    assert idle.claim(0).jobs == []
+    wakes = store.redis.pubsub()
+    wakes.subscribe(store.key("wake"))
+    wakes.get_message(timeout=5)
+    assert store.ok("unpark", "acme@team", "a b") == ["done"]
+    assert wakes.get_message(timeout=5)["data"] in ("main", b"main")
+    wakes.close()
+    assert store.events("unpark") == ["unpark acme@team:large a_b"]
+    assert len(idle.claim(0, 1, 2).jobs) == 3
+    assert store.ok("unpark", "acme@team:large") == ["free"]
+    assert store.audit() == []
+
+
+@pytest.mark.parametrize("name", ["acme@team:larg", "acme@tea", "large", "nobody", ":"])
+def test_what_is_no_account_is_not_unparked(store, name):
+    opened(store, count=1, budget="acme@team:large")
+    assert store.ok("unpark", name) == ["gone"]
+    assert store.events("unpark") == []
+
+
 def test_deadlines_end_jobs_that_nobody_pops_15(store):
     family = Family(1)
     entry = store.add(upstream="acme", body="{}", reply="box")

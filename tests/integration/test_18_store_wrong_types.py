@@ -78,6 +78,7 @@ CALLS = {
     "drop": lambda store, s: store.ok("drop", s["gone"]),
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
+    "unpark": lambda store, s: store.ok("unpark", "acme", "somebody"),
     "hold": lambda store, s: store.ok("hold", "off"),
     "ledger": lambda store, s: store.ok("ledger", store.owner, "0-1", 1000, 3, "", "all", "1",
                                         "485000", "a", "2", "485001", "b", "3"),

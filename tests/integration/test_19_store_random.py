@@ -246,6 +246,7 @@ class Play:
 
     def switch(self):
         self.store.ok("hold", self.random.choice(["on", "on", "off"]))
+        self.store.ok("unpark", self.random.choice(["acme", "acme:large", "nobody"]))
         family = self.random.choice(self.families)
         self.store.ok("pause", family.id, self.random.choice(["on", "off", "off"]))
 

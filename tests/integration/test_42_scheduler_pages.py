@@ -166,7 +166,7 @@ def test_a_short_token_is_refused_at_the_start(server):
     ("hold", {}), ("hold", {"on": "yes"}), ("hold", "[]"), ("hold", "{"),
     ("dead/retry", {}), ("dead/retry", {"ids": []}), ("dead/retry", {"ids": ["x"]}),
     ("dead/retry", {"ids": ["1-1"] * 251}), ("families/xyz/pause", {}), ("jobs/xyz/cancel", {}),
-    ("jobs/" + "1" * 200 + "/cancel", {})])
+    ("jobs/" + "1" * 200 + "/cancel", {}), ("unpark", {}), ("unpark", {"budget": 1})])
 def test_a_wrong_action_is_told_so(scheduler, path, data):
     status, answer = act(scheduler, path, data)
     assert status == 400 and answer["error"]
@@ -177,6 +177,7 @@ def test_an_unknown_action_is_told_so(scheduler):
     assert act(scheduler, "families/" + "0" * 32 + "/explode")[0] == 404
     assert act(scheduler, "families/" + "0" * 32 + "/pause")[0] == 404
     assert act(scheduler, "jobs/1-1/cancel")[0] == 404
+    assert act(scheduler, "unpark", {"budget": "nobody"})[0] == 404
 
 
 # ---- families --------------------------------------------------------------------------
@@ -244,6 +245,27 @@ def test_a_pause_by_the_function_itself_is_heard(scheduler, inbox):
     id = families(scheduler)["families"][0]["id"]
     assert inbox.ok("pause", id, "on") == ["done"]
     wait_until(lambda: families(scheduler)["families"][0]["paused"], "the pause")
+
+
+def test_an_account_is_unparked_and_its_jobs_start_at_once(scheduler, inbox):
+    enqueue(inbox, ["triage"], 3)
+    worker = Worker(inbox, pool="default", slots=4)
+    jobs = []
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "a start")
+    worker.fail(jobs[0], "defer", park_ms=1000, reason="spend")
+    family = families(scheduler)["families"][0]
+
+    def account():
+        return next(one for one in scheduler.json("/api/v1/overview")["budgets"] if one["name"] == family["budget"])
+
+    wait_until(lambda: account()["parked_until_ms"] > inbox.now() + 30000, "the park for money")
+    wait_until(lambda: int(inbox.redis.hget(inbox.key("budget:" + family["budget"]), "parked_until"))
+               > inbox.now() + 30000, "the scheduler's longer park")
+    assert act(scheduler, "unpark", {"budget": family["budget"].rsplit(":", 1)[0]}) == (200, {"what": "done"})
+    wait_until(lambda: account()["parked_until_ms"] == 0, "the end of the park")
+    wait_until(lambda: worker.claim(0).jobs, "a start")
+    assert any("was unparked by the_dashboard" in one["text"]
+               for one in scheduler.json("/api/v1/notes")["notes"])
 
 
 def test_all_waiting_jobs_of_a_family_are_cancelled(scheduler, inbox):

@@ -118,6 +118,18 @@ print_glanced(FILE *out, const struct core_rig *rig, const struct event_glanced 
 	print_count(out, "in_use", glanced->in_use);
 }
 
+/* What people did. */
+static void
+print_deed(FILE *out, const struct core_rig *rig, const struct event *event)
+{
+	if (event->kind == EVENT_HOLD)
+		print_switch(out, "", event->hold.on);
+	else if (event->kind == EVENT_PAUSE)
+		print_switch(out, name_of(rig, event->pause.family), event->pause.on);
+	else
+		fputs(name_of(rig, event->unpark.budget), out);
+}
+
 static void
 print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 {
@@ -169,10 +181,9 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 		print_count(out, "slots", event->pool.slots);
 		break;
 	case EVENT_HOLD:
-		print_switch(out, "", event->hold.on);
-		break;
 	case EVENT_PAUSE:
-		print_switch(out, name_of(rig, event->pause.family), event->pause.on);
+	case EVENT_UNPARK:
+		print_deed(out, rig, event);
 		break;
 	case EVENT_RECOVERED_LANE:
 		print_lane(out, rig, event->lane.lane.node, event->lane.g,

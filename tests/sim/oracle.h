@@ -114,6 +114,7 @@ struct oracle_budget {
 	uint32_t in_flight; /* own count */
 	uint64_t pace_before, pace_now;
 	uint64_t parked_until_ms; /* own: by the deferrals that were accepted */
+	uint64_t unparked_ms;     /* when somebody last ended that */
 	struct oracle_bucket buckets[ORACLE_BUCKETS];
 };
 

@@ -2,7 +2,8 @@
 
 #include <inttypes.h>
 
-#define UNIT 60000 /* of a bucket's level: a ms refills `limit` units */
+#define UNIT    60000 /* of a bucket's level: a ms refills `limit` units */
+#define ECHO_MS 30000 /* from an unpark to the scheduler's word about it */
 
 static void
 refill(struct oracle *oracle, struct oracle_bucket *bucket)
@@ -56,6 +57,18 @@ judge_buckets(struct oracle *oracle, const struct oracle_lease *lease)
 	}
 }
 
+/* Somebody ends a park; the scheduler says it again if its own was under way then. */
+static void
+take_unpark(struct oracle *oracle, struct oracle_budget *budget)
+{
+	uint64_t now = oracle_book_now_ms(oracle);
+
+	if (oracle_book_runs(oracle, "unpark"))
+		budget->unparked_ms = now;
+	if (budget->unparked_ms > 0 && now - budget->unparked_ms <= ECHO_MS)
+		budget->parked_until_ms = 0;
+}
+
 void
 oracle_budget_field(struct oracle *oracle, struct span name, struct span field,
                     struct span value)
@@ -66,6 +79,8 @@ oracle_budget_field(struct oracle *oracle, struct span name, struct span field,
 
 	if (span_equals(field, SPAN("pace")))
 		budget->pace_now = oracle_book_number(value);
+	if (span_equals(field, SPAN("parked_until")) && oracle_book_number(value) == 0)
+		take_unpark(oracle, budget);
 	for (int i = 0; i < ORACLE_BUCKETS; i++) {
 		struct oracle_bucket *bucket = &budget->buckets[i];
 

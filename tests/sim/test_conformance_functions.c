@@ -634,7 +634,7 @@ call_tick(struct run *run)
 static bool
 call_look(struct run *run)
 {
-	uint32_t what = below(run, 5);
+	uint32_t what = below(run, 6);
 
 	if (what == 0) {
 		open_call(run, "glance");
@@ -646,6 +646,9 @@ call_look(struct run *run)
 	} else if (what == 3) {
 		open_call(run, "hold");
 		add(run, prng_chance(&run->prng, 300) ? "off" : "on");
+	} else if (what == 4) {
+		open_call(run, "unpark");
+		add(run, prng_chance(&run->prng, 300) ? "nobody" : "acme");
 	} else {
 		open_call(run, "pause");
 		add(run, "%s", FAMILY[below(run, FAMILIES)]);

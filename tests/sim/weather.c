@@ -4,6 +4,7 @@
 #define RARITIES  UINT64_C(1301) /* see draw_rarities() */
 #define PACKS     UINT64_C(4328)
 #define ODDITIES  UINT64_C(9911978)
+#define ACTIONS   UINT64_C(1337080)
 
 static const struct wire_knobs CALM_WIRE = {
 	.delay_us_min = 100,
@@ -279,6 +280,18 @@ fork_apart(const struct weather *weather, uint64_t number)
 	return prng;
 }
 
+/* What people do on the page. */
+static void
+draw_actions(struct weather *weather, struct prng *prng)
+{
+	bool there[4]; /* the numbers were chosen for so many */
+
+	for (size_t i = 0; i < ARRAY_SIZE(there); i++)
+		there[i] = prng_chance(prng, 80);
+	if (there[0])
+		weather->unparks = (uint32_t)prng_between(prng, 1, 6);
+}
+
 enum oddity {
 	ODDITY_IMPATIENT,
 	ODDITY_TIGHT,
@@ -297,6 +310,7 @@ draw_rarities(struct weather *weather)
 	struct prng packs = fork_apart(weather, PACKS);
 	struct prng rarities = fork_apart(weather, RARITIES);
 	struct prng prng = fork_apart(weather, ODDITIES);
+	struct prng actions = fork_apart(weather, ACTIONS);
 	bool there[ODDITY_COUNT];
 
 	for (size_t i = 0; i < ARRAY_SIZE(there); i++)
@@ -316,6 +330,7 @@ draw_rarities(struct weather *weather)
 	weather->stranger = prng_chance(&rarities, 120);
 	if (prng_chance(&rarities, 120))
 		draw_outage(weather, &rarities);
+	draw_actions(weather, &actions);
 }
 
 void

@@ -213,6 +213,58 @@ START_TEST(pacer_a_spend_cap_parks_longer_each_time)
 }
 END_TEST
 
+static void
+unpark(struct core_rig *rig)
+{
+	struct event event = { .kind = EVENT_UNPARK };
+
+	event.unpark.budget = pacer_of(rig)->id;
+	rig->parked_ms = 0; /* the function has done so */
+	core_rig_feed(rig, &event);
+}
+
+START_TEST(pacer_an_account_that_is_unparked_starts_at_once)
+{
+	struct core_rig *rig = fresh(200);
+
+	for (int i = 0; i < 5; i++) {
+		press(rig, EVENT_PRESSURE_SPEND, 0);
+		core_rig_run(rig, 1800000);
+	}
+	press(rig, EVENT_PRESSURE_SPEND, 0);
+	core_rig_run(rig, 1000);
+	ck_assert_uint_gt(rig->parked_ms, rig->now_ms + 1000000);
+	(void)core_rig_admit(rig, "S", 2);
+	unpark(rig);
+	ck_assert_uint_eq(pacer_of(rig)->parked_ms, 0);
+	ck_assert(core_rig_drain(rig, 60000));
+	press(rig, EVENT_PRESSURE_SPEND, 0); /* the cap is not lifted after all */
+	ck_assert_uint_eq(rig->parked_ms, rig->now_ms + 60000);
+	core_rig_free(rig);
+}
+END_TEST
+
+/* The function ran first, then the grant that the core had sent before it heard of it. */
+START_TEST(pacer_a_park_that_comes_behind_its_end_is_ended_again)
+{
+	struct core_rig *rig = fresh(200);
+	struct event status = { .kind = EVENT_PACED };
+
+	press(rig, EVENT_PRESSURE_SPEND, 0);
+	core_rig_run(rig, 1000);
+	pacer_of(rig)->flight = pacer_of(rig)->park_flight = true;
+	rig->parked_ms = 0;
+	unpark(rig);
+	rig->parked_ms = rig->now_ms + 60000;
+	status.paced.budget = pacer_of(rig)->id;
+	status.paced.status = EVENT_STATUS_DONE;
+	core_rig_feed(rig, &status);
+	core_rig_run(rig, 1000);
+	ck_assert_uint_eq(rig->parked_ms, 0);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pacer_an_older_park_never_shortens_a_longer_one)
 {
 	struct core_rig *rig = fresh(200);
@@ -289,6 +341,8 @@ SUITE_MAIN("core_pacer", pacer_doubles_with_the_first_byte_of_each_step,
            pacer_without_any_evidence_doubles_by_patience,
            pacer_asks_again_for_a_first_byte_that_did_not_come,
            pacer_a_spend_cap_parks_longer_each_time,
+           pacer_an_account_that_is_unparked_starts_at_once,
+           pacer_a_park_that_comes_behind_its_end_is_ended_again,
            pacer_an_older_park_never_shortens_a_longer_one,
            pacer_learns_limits_from_answers_unless_they_are_configured,
            pacer_never_goes_beyond_its_own_bound, pacer_an_unknown_outcome_is_said_again)

@@ -432,6 +432,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"undecided 1-2",
 		"hold off somebody with blanks",
 		"pause on " NODE,
+		"unpark acct:sonnet somebody with blanks",
 		"forgot " NODE,
 		"drift " LANE,
 	};

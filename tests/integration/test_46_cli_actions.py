@@ -1,0 +1,27 @@
+"""What `warmq` does to a queue: the same as the page, without a scheduler's page."""
+
+import json
+
+from daemons import inbox, server  # noqa: F401
+from store import Worker, wait_until
+from test_42_scheduler_pages import enqueue, families, scheduler  # noqa: F401
+from test_44_cli_page import warmq
+
+
+def test_an_account_is_unparked(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    worker, jobs = Worker(inbox, pool="default"), []
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "a start")
+    worker.fail(jobs[0], "defer", park_ms=900000, reason="spend")
+    budget = families(scheduler)["families"][0]["budget"]
+    [row] = [one for one in json.loads(warmq("budget", "ls", "--json", "--redis", server.url))
+             if one["budget"] == budget]
+    assert row["parked_ms"] > 800000
+    assert "14 min" in warmq("budget", "ls", "--redis", server.url)
+    assert "start again now" in warmq("budget", "unpark", budget, "--redis", server.url)
+    wait_until(lambda: worker.claim(0).jobs, "a start")
+    assert json.loads(warmq("budget", "unpark", budget.split(":")[0], "--json", "--redis",
+                            server.url)) == {"what": "free"}
+    assert "`warmq budget ls` lists them" in warmq("budget", "unpark", "nobody", "--redis",
+                                                   server.url, check=4)
+    assert "Say which" in warmq("budget", "unpark", "--redis", server.url, check=2)
