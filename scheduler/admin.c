@@ -151,6 +151,7 @@ static const struct page api_pages[] = {
 	{ "/api/v1/events", admin_live_serve },
 	{ "/api/v1/families", admin_api_serve_families },
 	{ "/api/v1/routes", admin_api_serve_routes },
+	{ "/api/v1/places", admin_api_serve_places },
 	{ "/api/v1/history", admin_api_serve_history },
 	{ "/api/v1/notes", admin_api_serve_notes },
 	{ "/api/v1/ledger", admin_ledger_serve },
@@ -191,6 +192,8 @@ serve_family(struct admin *admin, const char *rest,
 		admin_api_serve_family(admin, id, request, response);
 	else if (strcmp(rest + len, "/writers") == 0)
 		admin_api_serve_writers(admin, id, response);
+	else if (strcmp(rest + len, "/places") == 0)
+		admin_api_serve_family_places(admin, id, response);
 	else if (strcmp(rest + len, "/prefix") == 0)
 		admin_prefix_serve(admin, id, request, response);
 	else

@@ -1,6 +1,7 @@
 #include "scheduler/admin_api.h"
 
 #include "common/text.h"
+#include "scheduler/board_places.h"
 #include "scheduler/functions/functions_library.h"
 #include "scheduler/ruler_view.h"
 #include "scheduler/ruler_view_json.h"
@@ -241,6 +242,43 @@ admin_api_serve_routes(struct admin *admin, const struct http_server_request *re
 	ruler_view_json_number(&response->body, "limit", query.limit);
 	board_put_routes(&admin->board, &query, &response->body);
 	end(response);
+}
+
+/* ---- places ---------------------------------------------------------------------- */
+
+void
+admin_api_serve_places(struct admin *admin, const struct http_server_request *request,
+                       struct http_server_response *response)
+{
+	struct span everywhere = admin_query_text(request, "everywhere");
+	struct board_query query;
+	const char *wrong = read_query(request, &query);
+
+	if (wrong) {
+		admin_put_error(response, 400, wrong);
+		return;
+	}
+	begin(response);
+	ruler_view_json_number(&response->body, "now_ms", *admin->now_ms);
+	ruler_view_json_number(&response->body, "offset", query.offset);
+	ruler_view_json_number(&response->body, "limit", query.limit);
+	board_places_put(&admin->board, *admin->now_ms, &query,
+	                 span_equals(everywhere, SPAN("1")), &response->body);
+	end(response);
+}
+
+void
+admin_api_serve_family_places(struct admin *admin, struct id128 id,
+                              struct http_server_response *response)
+{
+	begin(response);
+	ruler_view_json_number(&response->body, "now_ms", *admin->now_ms);
+	if (board_places_put_family(&admin->board, *admin->now_ms, id, &response->body)) {
+		end(response);
+		return;
+	}
+	buffer_clear(&response->body);
+	admin_put_error(response, 404, "this family is not known, or has one job only");
 }
 
 /* ---- the past -------------------------------------------------------------------- */

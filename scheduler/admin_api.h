@@ -21,6 +21,11 @@ void admin_api_serve_writers(struct admin *admin, struct id128 id,
 void admin_api_serve_routes(struct admin *admin,
                             const struct http_server_request *request,
                             struct http_server_response *response);
+void admin_api_serve_places(struct admin *admin,
+                            const struct http_server_request *request,
+                            struct http_server_response *response);
+void admin_api_serve_family_places(struct admin *admin, struct id128 id,
+                                   struct http_server_response *response);
 void admin_api_serve_history(struct admin *admin,
                              const struct http_server_request *request,
                              struct http_server_response *response);

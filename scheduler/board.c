@@ -1,5 +1,6 @@
 #include "scheduler/board.h"
 
+#include "scheduler/board_places.h"
 #include "scheduler/ruler_view.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #define SHARE_OF_TIME 100  /* the table costs at most one part of so many */
 #define USE_MS        8000 /* what Redis said is believed so long */
+#define PLACES_TURN   6    /* samples between two counts of what is everywhere */
 
 int
 board_open(struct board *board, struct ruler *ruler)
@@ -20,7 +22,8 @@ board_open(struct board *board, struct ruler *ruler)
 	board->trails = calloc(families, sizeof(*board->trails));
 	board->uses = calloc(families, sizeof(*board->uses));
 	board->picks = calloc(families, 2 * sizeof(uint64_t));
-	if (board->rows && board->trails && board->uses && board->picks)
+	if (board->rows && board->trails && board->uses && board->picks &&
+	    board_places_open(board) == 0)
 		return 0;
 	board_close(board);
 	return ERR_MEMORY;
@@ -33,6 +36,7 @@ board_close(struct board *board)
 	free(board->trails);
 	free(board->uses);
 	free(board->picks);
+	board_places_close(board);
 	*board = (struct board){ 0 };
 }
 
@@ -101,6 +105,7 @@ row_of(const struct board *board, uint32_t place)
 	row.oldest_ms = view.oldest_ms;
 	row.blocked_on = view.blocked_on;
 	row.gate = view.lanes[view.lanes_count - 1].gate;
+	row.until_ms = view.lanes[view.lanes_count - 1].until_ms;
 	row.single = row.gate == LANE_BYPASS &&
 	             view.lanes[view.lanes_count - 1].reason == LANE_REASON_UNSHARED;
 	split(board, &row);
@@ -217,6 +222,9 @@ board_sample(struct board *board, uint64_t now_ms)
 {
 	board_refresh(board, now_ms);
 	sample_totals(board, now_ms);
+	board_places_sample(board, now_ms);
+	if (board->turn % PLACES_TURN == 0)
+		board_places_count(board, now_ms);
 	if (board->turn++ % BOARD_TRAIL_SAMPLES != 0)
 		return;
 	for (uint32_t i = 0; i < board->rows_count; i++)

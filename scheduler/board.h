@@ -34,8 +34,9 @@ struct board_row {
 	uint64_t oldest_ms;
 	enum core_blocked blocked_on;
 	enum lane_gate gate;
-	bool known;  /* to the core */
-	bool single; /* one job, and nobody shares its prefix */
+	uint64_t until_ms; /* of its gate */
+	bool known;        /* to the core */
+	bool single;       /* one job, and nobody shares its prefix */
 	uint64_t jobs, read, written, uncached;
 };
 
@@ -85,6 +86,7 @@ struct board {
 	struct board_note notes[BOARD_NOTES];
 	uint32_t notes_next, notes_count;
 	struct board_pick *picks; /* of board_select */
+	struct board_places *places;
 };
 
 MUST_USE int board_open(struct board *board, struct ruler *ruler);
@@ -140,6 +142,10 @@ struct board_query {
 	uint32_t offset, limit; /* limit at most BOARD_LIMIT_MAX */
 };
 
+/* Whether a row is one that is asked for. */
+bool board_matches(const struct board *board, const struct board_row *row,
+                   const struct board_query *query);
+
 const char *board_sort_text(enum board_sort sort);
 const char *board_show_text(enum board_show show);
 
@@ -152,6 +158,8 @@ uint32_t board_select(struct board *board, const struct board_query *query,
 void board_put_sums(const struct board *board, struct buffer *out);
 void board_put_row(const struct board *board, const struct board_row *row,
                    bool with_trail, struct buffer *out); /* an object of its own */
+void board_put_brief(const struct board *board, const struct board_row *row,
+                     struct buffer *out); /* members: what a cell of a table shows */
 void board_put_totals(const struct board *board, struct buffer *out);
 void board_put_notes(const struct board *board, uint32_t max, struct buffer *out);
 
@@ -162,6 +170,11 @@ void board_put_writers(const struct board *board, struct id128 family,
 /* The routes that match `text`, most work first: name, families, jobs, tokens. */
 void board_put_routes(struct board *board, const struct board_query *query,
                       struct buffer *out);
+
+/* Jobs that were done in the last minute, and how many seconds that was; 0 if it is not
+ * known. */
+uint64_t board_done_lately(const struct board *board, const struct board_row *row,
+                           uint64_t *ret_seconds);
 
 const struct board_row *board_find(const struct board *board, struct id128 id);
 

@@ -39,21 +39,29 @@ samples_of(const struct board *board, const struct board_trail *trail)
 	return MIN(board->samples - trail->first, (uint32_t)BOARD_TRAIL);
 }
 
-/* From the pace of its last minute; nothing if it stood still. */
-static void
-put_drain(const struct board *board, const struct board_row *row,
-          const struct board_trail *trail, struct buffer *out)
+uint64_t
+board_done_lately(const struct board *board, const struct board_row *row,
+                  uint64_t *ret_seconds)
 {
+	const struct board_trail *trail = &board->trails[row->place];
 	uint32_t count = MIN(samples_of(board, trail), 6u);
 	uint32_t from = (board->samples - count) % BOARD_TRAIL;
-	uint64_t done = row->jobs - MIN(row->jobs, trail->done[from]);
 
-	if (count < 2 || done == 0 || row->waiting == 0 ||
-	    row->blocked_on == CORE_BLOCKED_PAUSED)
+	*ret_seconds = (uint64_t)count * BOARD_TRAIL_SAMPLES * BOARD_TOTALS_MS / 1000;
+	if (count < 2 || !id_equals(trail->id, row->id))
+		return 0;
+	return row->jobs - MIN(row->jobs, trail->done[from]);
+}
+
+/* From the pace of its last minute; nothing if it stood still. */
+static void
+put_drain(const struct board *board, const struct board_row *row, struct buffer *out)
+{
+	uint64_t seconds, done = board_done_lately(board, row, &seconds);
+
+	if (done == 0 || row->waiting == 0 || row->blocked_on == CORE_BLOCKED_PAUSED)
 		return;
-	ruler_view_json_number(out, "drain_s",
-	                       (uint64_t)row->waiting * count * BOARD_TRAIL_SAMPLES *
-	                               BOARD_TOTALS_MS / 1000 / done);
+	ruler_view_json_number(out, "drain_s", row->waiting * seconds / done);
 }
 
 static void
@@ -81,12 +89,20 @@ board_put_row(const struct board *board, const struct board_row *row, bool with_
 	ruler_view_json_bool(out, "single", row->single);
 	ruler_view_json_number(out, "seen_ms",
 	                       board->ruler->known.families[row->place].seen_ms);
-	if (id_equals(trail->id, row->id)) {
-		put_drain(board, row, trail, out);
-		if (with_trail)
-			put_trail(board, trail, out);
-	}
+	put_drain(board, row, out);
+	if (with_trail && id_equals(trail->id, row->id))
+		put_trail(board, trail, out);
 	ruler_view_json_close(out, '}');
+}
+
+void
+board_put_brief(const struct board *board, const struct board_row *row,
+                struct buffer *out)
+{
+	const struct ruler_view_use use = { row->running };
+
+	ruler_view_json_brief(board->ruler, row->place, &use, out);
+	put_drain(board, row, out);
 }
 
 /* ---- the past -------------------------------------------------------------------- */
@@ -248,13 +264,7 @@ merge(struct route *to, const struct route *from)
 	    (to->sum.oldest_ms == 0 || from->sum.oldest_ms < to->sum.oldest_ms))
 		to->sum.oldest_ms = from->sum.oldest_ms;
 	to->singles += from->singles;
-	to->usage.jobs += from->usage.jobs;
-	to->usage.hits += from->usage.hits;
-	to->usage.known += from->usage.known;
-	to->usage.read += from->usage.read;
-	to->usage.written += from->usage.written;
-	to->usage.uncached += from->usage.uncached;
-	to->usage.output += from->usage.output;
+	ruler_known_merge(&to->usage, &from->usage);
 	to->seen_ms = MAX(to->seen_ms, from->seen_ms);
 }
 

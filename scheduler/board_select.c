@@ -97,9 +97,9 @@ has_text(const struct board *board, const struct board_row *row, struct span tex
 	       contains(known->budgets[family->budget].name, text);
 }
 
-static bool
-matches(const struct board *board, const struct board_row *row,
-        const struct board_query *query)
+bool
+board_matches(const struct board *board, const struct board_row *row,
+              const struct board_query *query)
 {
 	const struct ruler_family *family = &board->ruler->known.families[row->place];
 
@@ -190,7 +190,7 @@ board_select(struct board *board, const struct board_query *query,
 		const struct board_row *row = &board->rows[i];
 		uint64_t key;
 
-		if (!matches(board, row, query))
+		if (!board_matches(board, row, query))
 			continue;
 		key = key_of(board, row, query->sort);
 		board->picks[found].key = query->ascending ? UINT64_MAX - key : key;

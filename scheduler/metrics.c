@@ -291,6 +291,9 @@ metrics_write(struct ruler *ruler, uint64_t now_ms, const char *version,
 	if (health.phase != RULER_RULING)
 		return;
 	put_kept(ruler, out);
+	prometheus_single(out, "warmq_prefixes_everywhere", "gauge",
+	                  "Prefixes kept at every place of their route, two or more.",
+	                  health.everywhere);
 	metrics_money_write(ruler_ledger(ruler), now_ms, out);
 	metrics_pools_now(ruler, now_ms, out);
 }

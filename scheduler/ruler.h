@@ -189,7 +189,9 @@ struct ruler_health {
 	uint64_t families;
 	uint64_t backlog, in_flight, runnable; /* as of the last look, estimates */
 	uint64_t admitted, dead, done;         /* jobs since the start of this process */
-	uint64_t drift; /* corrections of audits, clamped numbers */
+	uint64_t drift;      /* corrections of audits, clamped numbers */
+	uint32_t everywhere; /* prefixes kept at every place of their route, as of the
+	                        last look (board_places.h) */
 };
 
 const char *ruler_phase_text(enum ruler_phase phase);

@@ -118,6 +118,33 @@ intern_node(struct ruler *ruler, struct ruler_job *job, uint32_t i, struct call_
 	return ERR_FULL;
 }
 
+/* Upstreams have nodes of their own; what is the same text at two of them is known by
+ * this. */
+static void
+name_twin(struct ruler *ruler, const struct ruler_job *job, uint32_t i)
+{
+	const struct ruler_job_reader *reader = &ruler->admit.reader;
+	struct ruler_known *known = &ruler->known;
+	uint32_t at = ruler_shelf_find(&known->node_shelf, job->lineage.nodes[i].id);
+	struct id128 above = ID_NONE;
+	struct id_hash hash;
+
+	if (at == RULER_SHELF_NONE || !id_is_none(known->nodes[at].twin))
+		return;
+	if (i > 0) {
+		uint32_t parent = ruler_shelf_find(&known->node_shelf,
+		                                   job->lineage.nodes[i - 1].id);
+
+		if (parent != RULER_SHELF_NONE)
+			above = known->nodes[parent].twin;
+	}
+	id_hash_init(&hash, reader->identity);
+	id_hash_number(&hash, above.high);
+	id_hash_number(&hash, above.low);
+	id_hash_field(&hash, ruler_job_segment(reader, i));
+	known->nodes[at].twin = id_hash_final(&hash);
+}
+
 int
 ruler_intern_job(struct ruler *ruler, struct ruler_job *job, struct call_list *out)
 {
@@ -126,6 +153,7 @@ ruler_intern_job(struct ruler *ruler, struct ruler_job *job, struct call_list *o
 
 		if (err < 0)
 			return err;
+		name_twin(ruler, job, i);
 	}
 	return 0;
 }

@@ -71,6 +71,16 @@ ruler_known_node(struct ruler_known *known, struct id128 id)
 	return place;
 }
 
+struct id128
+ruler_known_twin(const struct ruler_known *known, struct id128 node)
+{
+	uint32_t place = ruler_shelf_find(&known->node_shelf, node);
+
+	if (place == RULER_SHELF_NONE || id_is_none(known->nodes[place].twin))
+		return node;
+	return known->nodes[place].twin;
+}
+
 uint32_t
 ruler_known_family(struct ruler_known *known, struct id128 id, bool *ret_fresh)
 {
@@ -346,4 +356,16 @@ ruler_known_add(struct ruler_usage_sum *sum, const struct protocol_usage *usage)
 	sum->written += known_or_zero(usage->written);
 	sum->uncached += known_or_zero(usage->uncached);
 	sum->output += known_or_zero(usage->output);
+}
+
+void
+ruler_known_merge(struct ruler_usage_sum *to, const struct ruler_usage_sum *from)
+{
+	to->jobs += from->jobs;
+	to->hits += from->hits;
+	to->known += from->known;
+	to->read += from->read;
+	to->written += from->written;
+	to->uncached += from->uncached;
+	to->output += from->output;
 }

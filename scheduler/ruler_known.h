@@ -30,6 +30,7 @@ struct ruler_node {
 	uint32_t flags;
 	uint32_t first_family; /* place of the family that was seen first */
 	uint64_t seen_ms;      /* last sighting, 0 none */
+	struct id128 twin; /* the same prefix wherever it is sent; none: not seen yet */
 	struct tally_hold hold;
 };
 
@@ -105,6 +106,10 @@ uint32_t ruler_known_family(struct ruler_known *known, struct id128 id, bool *re
 bool ruler_known_sight(struct ruler_known *known, uint32_t node, uint32_t family,
                        uint64_t now_ms, uint64_t ttl_ms);
 
+/* Equal for the same prefix at two upstreams; the node's own id while that is not known.
+ */
+struct id128 ruler_known_twin(const struct ruler_known *known, struct id128 node);
+
 /* Places of names, made if need be.  *ret_fresh: the core does not know it yet. */
 uint32_t ruler_known_pool(struct ruler_known *known, struct span name, bool *ret_fresh);
 uint32_t ruler_known_budget(struct ruler_known *known, size_t upstream,
@@ -131,5 +136,6 @@ struct event ruler_known_model_event(const struct ruler_known *known, uint32_t m
 
 /* Adds the usage of one job that is done. */
 void ruler_known_add(struct ruler_usage_sum *sum, const struct protocol_usage *usage);
+void ruler_known_merge(struct ruler_usage_sum *to, const struct ruler_usage_sum *from);
 
 #endif

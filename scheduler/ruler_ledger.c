@@ -137,6 +137,7 @@ fill_nodes(const struct ruler *ruler, const struct ruler_family *family,
 			node->flags |= LINEAGE_SHARED;
 		call->nodes[i] = (struct ledger_node){
 			.id = node->id,
+			.twin = ruler_known_twin(&ruler->known, node->id),
 			.tokens = node->tokens,
 			.shared = node->flags & LINEAGE_SHARED,
 		};

@@ -391,6 +391,37 @@ ruler_view_json_members(const struct ruler *ruler, uint32_t place,
 }
 
 void
+ruler_view_json_brief(const struct ruler *ruler, uint32_t place,
+                      const struct ruler_view_use *use, struct buffer *out)
+{
+	const struct ruler_known *known = &ruler->known;
+	const struct ruler_family *family = &known->families[place];
+	const struct core_lane_view *leaf;
+	struct core_family_view view;
+	char hex[ID_HEX_LEN];
+
+	id_encode(family->id, hex);
+	ruler_view_json_text(out, "family", (struct span){ hex, ID_HEX_LEN });
+	ruler_view_json_text(out, "budget",
+	                     span_from(known->budgets[family->budget].name));
+	if (core_family_view(ruler->core, family->id, &view) < 0) {
+		ruler_view_json_text(out, "state", SPAN("idle"));
+		ruler_view_json_number(out, "waiting", 0);
+		ruler_view_json_number(out, "running", 0);
+	} else {
+		improve(&view, use);
+		leaf = &view.lanes[view.lanes_count - 1];
+		put_state(ruler, family, leaf, view.blocked_on == CORE_BLOCKED_ELECTED,
+		          out);
+		ruler_view_json_number(out, "waiting", view.waiting);
+		ruler_view_json_number(out, "running", view.running);
+		ruler_view_json_number(out, "tokens",
+		                       leaf->p > 0 ? leaf->p : leaf->tokens);
+	}
+	ruler_view_json_sum(out, &family->sum);
+}
+
+void
 ruler_view_json_family(const struct ruler *ruler, uint32_t place, struct buffer *out)
 {
 	ruler_view_json_open(out, NULL, '{');

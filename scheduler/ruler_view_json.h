@@ -35,6 +35,9 @@ struct ruler_view_use {
 /* A family as members of an object that is open, and as one. */
 void ruler_view_json_members(const struct ruler *ruler, uint32_t place,
                              const struct ruler_view_use *use, struct buffer *out);
+/* Of that, what fits into one cell of a table: id, account, state, jobs, tokens. */
+void ruler_view_json_brief(const struct ruler *ruler, uint32_t place,
+                           const struct ruler_view_use *use, struct buffer *out);
 void ruler_view_json_family(const struct ruler *ruler, uint32_t place,
                             struct buffer *out);
 

@@ -137,6 +137,17 @@ export function stateWord(family, now) {
   return family.state || "–";
 }
 
+// A prefix at one place: is it there, and for how long has it been?
+export function placeTone(cell) {
+  return cell.kept ? "warm" : cell.state === "being written" || cell.state === "checking" ? "held" : "cold";
+}
+
+export function placeWord(cell, now) {
+  if (cell.kept) return cell.written_ms ? `warm for ${duration(Math.max(0, now - cell.written_ms))}` : "warm";
+  if (cell.state === "warm" || cell.state === "idle") return "cold";
+  return cell.state || "cold";
+}
+
 export function age(ms, now) {
   return ms ? duration(Math.max(0, now - ms)) : "–";
 }

@@ -268,6 +268,36 @@ function revealed(prefix) {
     h("summary", {}, `Part ${index + 1}, ${model.grouped(one.bytes)} bytes`), h("pre", {}, one.text))));
 }
 
+// One bar a minute: what was read and what was written, of the largest of all minutes.
+function hourBars(one, most) {
+  const width = 4, high = 36, scale = (tokens) => Math.round(tokens * high / Math.max(most, 1));
+  return h("svg", { class: "hour", viewBox: `0 0 ${60 * width} ${high}`, width: 60 * width, height: high, role: "img", "aria-label": "tokens read and written in each minute of the last hour" },
+    one.read_a_minute.map((read, at) => {
+      const below = scale(read), above = scale(one.written_a_minute[at]);
+      return [below ? h("rect", { class: "read", x: at * width, y: high - below, width: width - 1, height: below }) : null,
+        above ? h("rect", { class: "written", x: at * width, y: high - below - above, width: width - 1, height: above }) : null];
+    }));
+}
+
+function placeTable(where) {
+  const past = where.cells.filter((one) => one.read_a_minute);
+  const most = Math.max(1, ...past.flatMap((one) => one.read_a_minute.map((read, at) => read + one.written_a_minute[at])));
+  const recent = (one, name) => one[name] ? model.grouped(one[name].reduce((sum, value) => sum + value, 0)) : "–";
+  return [where.everywhere ? h("p", { class: "amber" }, "It is kept at every place to which its route sends jobs: each has written it for itself.") : null,
+    table("Its places", [
+      { label: "Place", class: "name", cell: (one) => [h("b", {}, one.place), h("span", { class: "detail" }, h("code", {}, one.budget), " ", familyLink(one.family))] },
+      { label: "Kept", cell: (one) => badge(model.placeTone(one), model.placeWord(one, where.now_ms)) },
+      { label: "Last used", number: true, cell: (one) => one.used_ms ? `${model.age(one.used_ms, where.now_ms)} ago` : "–" },
+      { label: "The last hour", cell: (one) => one.read_a_minute ? hourBars(one, most) : h("span", { class: "quiet" }, "nothing") },
+      { label: "Requests", number: true, cell: (one) => recent(one, "requests_a_minute") },
+      { label: "Hits", number: true, cell: (one) => recent(one, "hits_a_minute") },
+      { label: "Read", number: true, cell: (one) => recent(one, "read_a_minute") },
+      { label: "Written", number: true, cell: (one) => recent(one, "written_a_minute") },
+      { label: "In flight", number: true, cell: (one) => model.grouped(one.running) },
+      { label: "Drained in", number: true, cell: (one) => model.estimate(one.drain_s) },
+    ], where.cells, { id: "family" })];
+}
+
 function writerTable({ writers }) {
   return table("Requests that wrote", [
     { label: "Reported", cell: (one) => model.clock(one.at_ms) },
@@ -283,8 +313,8 @@ function writerTable({ writers }) {
 export const family = {
   title: "Family",
   parent: "families",
-  read: (at) => ({ family: `families/${at.id}`, prefix: `families/${at.id}/prefix`, running: `jobs?state=running&limit=10&family=${at.id}`, waiting: `jobs?state=waiting&limit=10&family=${at.id}`, writers: `families/${at.id}/writers`, ledger: ["ledger", 5000] }),
-  show: (at, { family: one, prefix, running, waiting, writers, ledger }, live, may) => {
+  read: (at) => ({ family: `families/${at.id}`, prefix: `families/${at.id}/prefix`, running: `jobs?state=running&limit=10&family=${at.id}`, waiting: `jobs?state=waiting&limit=10&family=${at.id}`, writers: `families/${at.id}/writers`, places: [`families/${at.id}/places`, 0, "maybe"], ledger: ["ledger", 5000] }),
+  show: (at, { family: one, prefix, running, waiting, writers, places: where, ledger }, live, may) => {
     const now = live.now_ms;
     return [
       heading([h("span", {}, one.route), " ", h("code", {}, shortId(one.id))], may ? h("div", { class: "actions" },
@@ -307,6 +337,7 @@ export const family = {
       ]),
       section("Its prefix", laneTable(one, prefix ? prefix.segments : [], now)),
       prefix ? revealed(prefix) : null,
+      where ? section("Its places, minute by minute", placeTable(where)) : null,
       section("Last writers", writerTable(writers)),
       section("Bursts", burstTable({ bursts: ledger.bursts.filter((burst) => burst.family === one.id) }, false)),
       h("div", { class: "pair" },
@@ -410,32 +441,48 @@ function versionTable(ledger) {
 
 // ---- places --------------------------------------------------------------------------
 
+function cellLines(one, now) {
+  const load = [one.running ? `${model.grouped(one.running)} in flight` : "", one.waiting ? `${model.grouped(one.waiting)} wait` : "", one.drain_s ? `drained in ${model.estimate(one.drain_s)}` : ""].filter(Boolean).join(", ");
+  return h("div", { class: "place" }, h("a", { href: model.makeHash("family", one.family) }, badge(model.placeTone(one), model.placeWord(one, now))),
+    h("span", { class: "detail" }, `${model.grouped(one.jobs_done)} requests, ${model.percent(one.prefix_hit_ratio)} hits`),
+    h("span", { class: "detail" }, `${model.compact(one.read)} read, ${model.compact(one.written)} written`),
+    load ? h("span", { class: "detail" }, load) : null);
+}
+
 export const places = {
   title: "Places",
-  read: (at) => ({ ledger: ["ledger", 5000], page: `families${query({ show: "families", sort: "work", offset: param(at, "offset") })}` }),
-  show: (at, { page, ledger }, live, may) => {
-    const accounts = live.budgets.map((one) => one.name);
-    return [
-      heading("Places"),
-      h("p", { class: "quiet" }, "Where each prefix is kept. A place is an account here: what one account has written, no other can read."),
-      table("Families by place", [
-        { label: "Family", class: "name", cell: (one) => [h("a", { href: model.makeHash("family", one.id), class: "strong" }, one.route), h("span", { class: "detail" }, h("code", {}, shortId(one.id)))] },
-        ...accounts.map((name) => ({ label: name, cell: (one) => one.budget !== name ? h("span", { class: "quiet" }, "·")
-          : [stateBadge(one, page.now_ms), h("span", { class: "detail" }, `${model.grouped(one.jobs_done)} done, ${model.percent(one.prefix_hit_ratio)} hits, ${model.grouped(one.running || 0)} in flight`)] })),
-      ], page.families, { id: "id", empty: "No family is remembered." }),
-      pager(page.total, page.offset, page.limit, page.families.length),
-      section("What each upstream was asked", table("Upstreams", [
-        { label: "Upstream", cell: (one) => h("b", {}, one.place) },
-        { label: "Requests", number: true, cell: (one) => model.grouped(one.ever.calls) },
-        { label: "Prefix hits", number: true, cell: (one) => model.percent(one.ever.prefix_hit_ratio) },
-        { label: "Tokens read", number: true, cell: (one) => model.percent(one.ever.token_read_ratio) },
-        { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.ever.read)} / ${model.compact(one.ever.written)} / ${model.compact(one.ever.uncached)}` },
-        ledger.week.cost > 0 ? { label: "Price", number: true, cell: (one) => model.money(one.ever.cost) } : null,
-        { label: "Last used", number: true, cell: (one) => `${model.age(one.last_ms, page.now_ms)} ago` },
-      ].filter(Boolean), ledger.places, { id: "place", empty: "No upstream has been asked yet." })),
-      section("Load of each account", budgetTable(live, may)),
-    ];
-  },
+  read: (at) => ({ page: `places${query({ show: param(at, "show", "families"), q: param(at, "q"), everywhere: param(at, "everywhere"), offset: param(at, "offset") })}`, ledger: ["ledger", 5000] }),
+  show: (at, { page, ledger }, live, may) => [
+    heading("Places", h("span", { class: "quiet" }, `${model.grouped(page.total)} prefixes`)),
+    h("p", { class: "quiet" }, "Where each prefix is kept. A place is an upstream: an account, or one replica. What was written at one place, no other can read."),
+    page.everywhere > 0 && !param(at, "everywhere") ? h("div", { class: "why held" }, h("strong", {}, `${model.grouped(page.everywhere)} ${page.everywhere === 1 ? "prefix is" : "prefixes are"} kept at every place`),
+      h("p", {}, "Each place has written them for itself. If load does not need it, send a route to fewer places. ", h("a", { href: "#/places?everywhere=1" }, "Show them"))) : null,
+    h("form", { class: "filters", role: "search", "data-do": "search" },
+      h("label", { class: "grow" }, h("span", {}, "Find"), h("input", { name: "q", type: "search", placeholder: "route, id, pool or account ( / )", value: param(at, "q", ""), "data-keep": "search", autocomplete: "off", "data-do": "filter" })),
+      select("everywhere", "Show", [["", "all prefixes"], ["1", "those at every place"]], param(at, "everywhere", ""))),
+    table("Prefixes by place", [
+      { label: "Prefix", class: "name", cell: (one) => [h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route),
+        one.everywhere ? [" ", badge("held", "at every place")] : null,
+        h("span", { class: "detail" }, h("code", {}, shortId(one.prefix)), one.cells[0].tokens ? ` ${model.grouped(one.cells[0].tokens)} tokens` : "")] },
+      ...page.places.map((place) => ({ label: place.place, cell: (one) => {
+        const found = one.cells.filter((cell) => cell.place === place.place);
+        return found.length ? found.map((cell) => cellLines(cell, page.now_ms)) : h("span", { class: "quiet" }, "·");
+      } })),
+    ], page.rows, { id: "prefix", empty: "No prefix is shared by two jobs yet." }),
+    pager(page.total, page.offset, page.limit, page.rows.length),
+    section("Load of each place", table("Places", [
+      { label: "Place", cell: (one) => h("b", {}, one.place) },
+      { label: "In flight", number: true, cell: (one) => model.grouped(one.running) },
+      { label: "Waiting", number: true, cell: (one) => model.grouped(one.waiting) },
+      { label: "Drained in", number: true, cell: (one) => model.estimate(one.drain_s) },
+      { label: "Prefixes kept", number: true, cell: (one) => `${model.grouped(one.kept)} of ${model.grouped(one.families)}` },
+      { label: "Requests", number: true, cell: (one) => model.grouped(one.jobs_done) },
+      { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
+      { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+      ledger.week.cost > 0 ? { label: "Price", number: true, cell: (one) => model.money((ledger.places.find((other) => other.place === one.place) || { ever: {} }).ever.cost) } : null,
+    ].filter(Boolean), page.places, { id: "place", empty: "No upstream has been asked yet." })),
+    section("Accounts", budgetTable(live, may)),
+  ],
 };
 
 // ---- workers -------------------------------------------------------------------------

@@ -107,6 +107,8 @@ struct ledger_node {
 	uint32_t tokens; /* of the prefix up to its end; 0: not known */
 	bool cacheable;  /* long enough, and marked where that is needed */
 	bool shared;     /* several jobs have it */
+	struct id128
+		twin; /* equal for the same prefix at another place; none: not known */
 };
 
 /* One call to a provider, as its worker reported it.  Unknown times and counts are

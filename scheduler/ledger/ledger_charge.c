@@ -1,11 +1,7 @@
 #include "scheduler/ledger/ledger_state.h"
 
-#define SLACK_TOKENS  128
-#define SLACK_PERCENT 2
 #define TOKENS_MAX    ((uint64_t)50000000) /* of one call: no product overflows */
 #define LIFE_MS_LEAST 300000
-#define LOOKALIKES    2 /* others of one job and the same length: drift */
-#define LOOKALIKE_MS  3600000
 
 /* One call on its way into the books. */
 struct charge {
@@ -42,63 +38,30 @@ priced(uint64_t tokens, uint64_t price)
 	return tokens * price / 1000;
 }
 
-static uint64_t
-slack(uint64_t tokens)
-{
-	return MAX(SLACK_TOKENS, tokens * SLACK_PERCENT / 100);
-}
-
 bool
 ledger_charge_is_reported(const struct ledger_call *call)
 {
 	return call->read != EVENT_UNKNOWN && call->uncached != EVENT_UNKNOWN;
 }
 
+static struct id128
+twin_of(const struct ledger_call *call, uint32_t node)
+{
+	return id_is_none(call->nodes[node].twin) ? call->nodes[node].id
+	                                          : call->nodes[node].twin;
+}
+
 /* ---- facts ----------------------------------------------------------------------- */
 
-static bool
-is_lookalike(const struct ledger_version *other, const struct charge *charge,
-             uint64_t tokens)
+static struct ledger_case
+case_of(const struct charge *charge)
 {
-	uint64_t at_ms = charge->target.at_ms, length = other->tokens;
-	uint64_t apart = length > tokens ? length - tokens : tokens - length;
-
-	return !other->shared && other->answers <= 1 &&
-	       other->last_ms + LOOKALIKE_MS >= at_ms && length > 0 &&
-	       apart <= slack(tokens);
-}
-
-static void
-look_at_versions(const struct charge *charge, uint64_t tokens, struct ledger_facts *facts)
-{
-	const struct ledger_route *route = &charge->ledger->routes[charge->target.row];
-	uint32_t lookalikes = 0;
-
-	for (uint32_t i = 0; i < LEDGER_VERSIONS; i++) {
-		const struct ledger_version *other = &route->versions[i];
-
-		if (id_is_none(other->family) || other == charge->version)
-			continue;
-		if (other->shared && other->last_ms + LEDGER_ALIVE_MS >= facts->sent_ms)
-			facts->versions++;
-		lookalikes += is_lookalike(other, charge, tokens);
-	}
-	facts->lookalikes = lookalikes >= LOOKALIKES;
-	facts->split = charge->version && charge->version->split;
-}
-
-/* After a restart the book has only what Redis keeps: the last versions of each route. */
-static bool
-is_blind(const struct charge *charge, bool leaf)
-{
-	const struct ledger *ledger = charge->ledger;
-	const struct ledger_route *route = &ledger->routes[charge->target.row];
-
-	if (ledger->first_ms >= ledger->since_ms ||
-	    charge->call->sent_ms >= ledger->since_ms + charge->call->ttl_ms)
-		return false;
-	return !leaf || charge->target.row == LEDGER_OTHER ||
-	       route->versions_seen > LEDGER_VERSIONS;
+	return (struct ledger_case){
+		.ledger = charge->ledger,
+		.call = charge->call,
+		.version = charge->version,
+		.row = charge->target.row,
+	};
 }
 
 static uint64_t
@@ -112,6 +75,7 @@ gather(const struct charge *charge, uint32_t node, const struct verdict *verdict
 {
 	const struct ledger_call *call = charge->call;
 	const struct ledger_entry *entry = verdict->here, *any = verdict->anywhere;
+	const struct ledger_case it = case_of(charge);
 	bool leaf = node + 1 == call->nodes_count;
 	struct ledger_facts facts = {
 		.kind = call->kind,
@@ -128,10 +92,10 @@ gather(const struct charge *charge, uint32_t node, const struct verdict *verdict
 		.life_ms = entry->life_ms > 0 ? entry->life_ms : call->ttl_ms,
 		.warm_elsewhere = any->used_ms > 0 && any->where != here(charge) &&
 		                  call->sent_ms <= any->used_ms + any->life_ms,
-		.blind = is_blind(charge, leaf),
+		.blind = ledger_facts_are_blind(&it, leaf),
 	};
 
-	look_at_versions(charge, verdict->end, &facts);
+	ledger_facts_look(&it, verdict->end, &facts);
 	return facts;
 }
 
@@ -164,12 +128,13 @@ end_of(const struct charge *charge, uint32_t node, const struct ledger_entry *en
 	if (node + 1 < call->nodes_count || charge->written == 0)
 		return end > 0 ? end : charge->read;
 	/* Who read all of it has written something else. */
-	if (end > 0 && charge->read + slack(end) >= end)
+	if (end > 0 && charge->read + ledger_facts_slack(end) >= end)
 		return end;
 	/* With nothing marked behind it, all that was written belongs to it; and what is
 	 * off by a rounding is no tail. */
 	if ((call->explicit && !call->tail_marked && !call->server_tool) || end == 0 ||
-	    (marked <= end + slack(end) && end <= marked + slack(end)))
+	    (marked <= end + ledger_facts_slack(end) &&
+	     end <= marked + ledger_facts_slack(end)))
 		return marked;
 	return end;
 }
@@ -194,15 +159,16 @@ open_verdict(const struct charge *charge, uint32_t node, struct verdict *verdict
 {
 	struct ledger *ledger = charge->ledger;
 	struct id128 id = charge->call->nodes[node].id;
+	struct id128 twin = twin_of(charge->call, node);
 	struct ledger_facts facts;
 
 	verdict->anywhere = ledger_book_obtain(
-		ledger, ledger_book_key(id, UINT32_MAX, LEDGER_NOWHERE));
+		ledger, ledger_book_key(twin, UINT32_MAX, LEDGER_NOWHERE));
 	verdict->here = ledger_book_obtain(
 		ledger, ledger_book_key(id, charge->target.place, charge->call->domain));
 	verdict->end = end_of(charge, node, verdict->here);
-	verdict->hit =
-		charge->read > 0 && charge->read + slack(verdict->end) >= verdict->end;
+	verdict->hit = charge->read > 0 &&
+	               charge->read + ledger_facts_slack(verdict->end) >= verdict->end;
 	verdict->cause = LEDGER_UNKNOWN;
 	if (verdict->hit || (charge->call->kind != LEDGER_SPENT &&
 	                     has_begun(verdict->here, charge->call, &verdict->cause)))
@@ -341,11 +307,14 @@ static void
 look_for_split(struct charge *charge, const struct verdict *verdict, uint32_t node)
 {
 	const struct ledger_entry *entry = verdict->here;
+	const struct ledger_case it = case_of(charge);
 
 	if (!charge->version || !verdict->hit || entry->written_ms > 0 ||
-	    entry->used_ms > 0 || verdict->anywhere->used_ms > 0 ||
+	    entry->used_ms > 0 ||
+	    (verdict->anywhere->used_ms > 0 &&
+	     verdict->anywhere->where == here(charge)) ||
 	    charge->ledger->routes[charge->target.row].versions_seen < 2 ||
-	    is_blind(charge, true) || charge->call->nodes_count != node + 1)
+	    ledger_facts_are_blind(&it, true) || charge->call->nodes_count != node + 1)
 		return;
 	charge->version->split = true;
 }
@@ -398,7 +367,9 @@ count_burst(struct charge *charge, const struct verdict *leaf)
 		.target = charge->target,
 		.hit = leaf->hit,
 		.wrote = wrote,
-		.extra = wrote && ledger_cause_is_avoidable(leaf->cause),
+		/* Holding writes once at each place, and cannot do better. */
+		.extra = wrote && leaf->cause != LEDGER_OTHER_PLACE &&
+		         ledger_cause_is_avoidable(leaf->cause),
 		.cost = priced(charge->read, price->read) +
 		        priced(charge->written, charge->write_price) +
 		        priced(charge->uncached, price->input),
@@ -431,6 +402,7 @@ static void
 charge_single(struct charge *charge, uint32_t node, uint64_t from)
 {
 	const struct ledger_call *call = charge->call;
+	const struct ledger_case it = case_of(charge);
 	struct ledger_facts facts = {
 		.kind = call->kind,
 		.purpose = call->purpose,
@@ -440,7 +412,7 @@ charge_single(struct charge *charge, uint32_t node, uint64_t from)
 	};
 	struct verdict verdict = { .end = call->nodes[node].tokens };
 
-	look_at_versions(charge, verdict.end, &facts);
+	ledger_facts_look(&it, verdict.end, &facts);
 	verdict.cause = ledger_judge(&facts);
 	if (verdict.cause == LEDGER_DRIFT)
 		charge_miss(charge, &from, &verdict);
@@ -503,9 +475,11 @@ open_charge(struct ledger *ledger, const struct ledger_call *call)
 	if (!charge.version)
 		charge.version = ledger_route_add_version(ledger, charge.target.row,
 		                                          call->family, call->at_ms);
-	if (charge.version && call->nodes_count > 0 &&
-	    call->nodes[call->nodes_count - 1].shared)
-		ledger_route_share(ledger, charge.target.row, charge.version);
+	if (charge.version && call->nodes_count > 0) {
+		charge.version->twin = twin_of(call, call->nodes_count - 1);
+		if (call->nodes[call->nodes_count - 1].shared)
+			ledger_route_share(ledger, charge.target.row, charge.version);
+	}
 	return charge;
 }
 

@@ -154,14 +154,17 @@ load_route(struct ledger_route *route, struct span value)
 static int
 load_version(struct ledger_version *version, struct span value)
 {
-	struct id128 family;
+	struct id128 family, twin;
 	uint64_t v[21];
 
 	if (read_id(&value, &family) < 0 ||
 	    read_numbers(&value, ' ', v, ARRAY_SIZE(v)) < 0 || v[2] > LEDGER_PLACES)
 		return ERR_MALFORMED;
+	if (read_id(&value, &twin) < 0 || id_is_none(twin))
+		twin = family; /* written before there were twins */
 	*version = (struct ledger_version){
 		.family = family,
+		.twin = twin,
 		.number = (uint32_t)v[0],
 		.tokens = (uint32_t)v[1],
 		.place = (uint32_t)v[2],
@@ -304,7 +307,9 @@ recall(struct ledger *ledger, const struct ledger_version *version)
 	entry->life_ms = version->life_ms;
 	entry->tokens = version->tokens;
 	entry = ledger_book_obtain(
-		ledger, ledger_book_key(version->family, UINT32_MAX, LEDGER_NOWHERE));
+		ledger, ledger_book_key(version->twin, UINT32_MAX, LEDGER_NOWHERE));
+	if (entry->used_ms > version->used_ms)
+		return; /* a twin at another place was used later */
 	entry->where = where;
 	entry->used_ms = version->used_ms;
 	entry->life_ms = version->life_ms;

@@ -116,6 +116,9 @@ put_version(struct writer *out, const struct ledger_version *it)
 	id_encode(it->family, hex);
 	put(out, (struct span){ hex, ID_HEX_LEN });
 	put_numbers(out, numbers, ARRAY_SIZE(numbers));
+	id_encode(it->twin, hex);
+	put(out, SPAN(" "));
+	put(out, (struct span){ hex, ID_HEX_LEN });
 }
 
 static void

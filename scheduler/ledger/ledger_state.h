@@ -2,6 +2,7 @@
  *
  *   ledger          one call: prefix cut at its nodes, each piece to its cause
  *   ledger_book     when each node was last written, readable, used
+ *   ledger_facts    what there is to know at that moment
  *   ledger_judge    facts ──► cause: a table, first match
  *   ledger_route    rows by name: routes, their versions, places
  *   ledger_sums     hours, and sums that only grow
@@ -88,6 +89,7 @@ struct ledger_entry { /* of the book: a node at a place, or anywhere */
 
 struct ledger_version {
 	struct id128 family; /* none: free */
+	struct id128 twin;   /* equal for the same prefix at another upstream */
 	uint32_t number, tokens;
 	uint32_t place, domain;     /* of its last use */
 	uint64_t first_ms, last_ms; /* sent */
@@ -192,6 +194,25 @@ struct ledger_sums *ledger_sums_hour(struct ledger *ledger, uint32_t row, uint64
 void ledger_sums_add(struct ledger *ledger, const struct ledger_target *target,
                      const struct ledger_sums *part);
 void ledger_sums_merge(struct ledger_sums *to, const struct ledger_sums *part);
+
+/* ---- ledger_facts --------------------------------------------------------------- */
+
+struct ledger_case { /* one call, and where it is booked */
+	const struct ledger *ledger;
+	const struct ledger_call *call;
+	const struct ledger_version *version; /* NULL: not remembered */
+	uint32_t row;
+};
+
+/* What the other versions of its route say of a prefix of so many tokens. */
+void ledger_facts_look(const struct ledger_case *it, uint64_t tokens,
+                       struct ledger_facts *facts);
+
+/* After a restart the book has only what Redis keeps: the last versions of each route. */
+bool ledger_facts_are_blind(const struct ledger_case *it, bool leaf);
+
+/* How far a provider's count may be off. */
+uint64_t ledger_facts_slack(uint64_t tokens);
 
 /* ---- ledger_charge -------------------------------------------------------------- */
 

@@ -86,7 +86,8 @@ is_beside(const struct ledger_version *a, const struct ledger_version *b)
 	uint64_t from = MAX(a->first_ms, b->first_ms);
 	uint64_t until = MIN(a->last_ms, b->last_ms);
 
-	return a != b && a->shared && b->shared && until >= from + LEDGER_ALIVE_MS;
+	return a != b && a->shared && b->shared && !id_equals(a->twin, b->twin) &&
+	       until >= from + LEDGER_ALIVE_MS;
 }
 
 static bool
@@ -275,6 +276,34 @@ ledger_view_place(const struct ledger *ledger, uint32_t i,
 		return true;
 	}
 	return false;
+}
+
+static uint32_t
+find_place(const struct ledger *ledger, struct span name)
+{
+	for (uint32_t i = 0; i < LEDGER_PLACES; i++)
+		if (span_equals(span_from(ledger->places[i].name), name))
+			return i;
+	return LEDGER_PLACES;
+}
+
+bool
+ledger_view_entry(const struct ledger *ledger, struct id128 node, struct span place,
+                  uint32_t domain, struct ledger_view_entry *ret_entry)
+{
+	struct id128 key = ledger_book_key(node, find_place(ledger, place), domain);
+	uint32_t at = table_find(&ledger->index, key);
+	const struct ledger_entry *entry;
+
+	if (at == TABLE_NONE || ledger->entries[at].used_ms == 0)
+		return false;
+	entry = &ledger->entries[at];
+	*ret_entry = (struct ledger_view_entry){
+		.written_ms = entry->written_ms,
+		.used_ms = entry->used_ms,
+		.life_ms = entry->life_ms,
+	};
+	return true;
 }
 
 /* ---- is it true? ----------------------------------------------------------------- */

@@ -70,6 +70,13 @@ struct ledger_view_burst {
 	bool spike;                /* extra_writes > 0 */
 };
 
+/* What the book knows of a prefix at a place: since when it is there, and until when. */
+struct ledger_view_entry {
+	uint64_t written_ms; /* when its writer was sent; 0: it was there before */
+	uint64_t used_ms;    /* the last start that read or wrote it */
+	uint64_t life_ms;    /* from there on */
+};
+
 /* One upstream, or one replica or shard of it ("vllm/3"). */
 struct ledger_view_place {
 	struct span name;
@@ -107,6 +114,10 @@ bool ledger_view_version(const struct ledger *ledger, uint32_t route, uint32_t i
 /* Newest first; `route` LEDGER_VIEW_ALL: of all. */
 bool ledger_view_burst(const struct ledger *ledger, uint32_t route, uint32_t i,
                        struct ledger_view_burst *ret_burst);
+
+/* False: the book has nothing of it. */
+bool ledger_view_entry(const struct ledger *ledger, struct id128 node, struct span place,
+                       uint32_t domain, struct ledger_view_entry *ret_entry);
 
 bool ledger_view_place(const struct ledger *ledger, uint32_t i,
                        struct ledger_view_place *ret_place);

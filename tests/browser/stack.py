@@ -4,10 +4,18 @@ import json
 import re
 import urllib.request
 
-from fleet import Fleet, anthropic_body, long_text, wait_until
+from fleet import BUILD, Fleet, anthropic_body, long_text, wait_until
 
 TOKEN = "open-sesame"
 KNOBS = {"latency_ms": 50, "prefill_tokens_per_second": 20000, "job_ms": 300}
+PLACE = """
+  {name}:
+    url: "PROVIDER-{name}"
+    dialect: anthropic
+    auth: none
+    markers: auto
+    proof: canary
+"""
 PRICES = """
 models:
   - match: "*"
@@ -18,19 +26,35 @@ models:
 
 
 class Stack(Fleet):
-    """A fleet whose scheduler serves pages, with a token and prices."""
+    """A fleet whose scheduler serves pages, with a token and prices; `places` are further
+    upstreams, whose caches are their own (`main` is the first one)."""
 
-    def __init__(self, directory, upstream_options="", knobs=None, scheduler="", token=TOKEN):
+    def __init__(self, directory, upstream_options="", knobs=None, scheduler="", token=TOKEN,
+                 places=()):
         settings = scheduler
         if token:
             (directory / "token").write_text(token + "\n")
             settings += f'  token_file: "{directory / "token"}"\n'
+        self.places, self.urls = places, {}
+        upstream_options += "".join(PLACE.format(name=name) for name in places)
         super().__init__(directory, upstream_options + PRICES, settings,
                          knobs={**KNOBS, **(knobs or {})})
+
+    def start_provider(self):
+        super().start_provider()
+        for name in self.places:
+            port_file = self.directory / f"{name}.port"
+            self.start(f"provider-{name}", BUILD / "provider" / "warmq-provider", "--port", 0,
+                       "--port-file", port_file)
+            port = wait_until(lambda file=port_file: file.exists() and file.read_text().strip(),
+                              10, f"port of {name}")
+            self.urls[name] = f"http://127.0.0.1:{port}"
 
     def write_config(self, dialect="anthropic"):
         super().write_config(dialect)
         text = self.config.read_text()
+        for name, url in self.urls.items():
+            text = text.replace(f"PROVIDER-{name}", url)
         self.config.write_text(text.replace('listen: "off"', 'listen: "127.0.0.1:0"'))
 
     def start_scheduler(self, name="scheduler"):
@@ -46,6 +70,10 @@ class Stack(Fleet):
         with urllib.request.urlopen(f"{self.url}api/v1/{path}", timeout=10) as answer:
             return json.load(answer)
 
+    def metrics(self):
+        with urllib.request.urlopen(f"{self.url}metrics", timeout=10) as answer:
+            return answer.read().decode()
+
     def act(self, path, data=None):
         request = urllib.request.Request(
             f"{self.url}api/v1/{path}", json.dumps(data or {}).encode(),
@@ -53,11 +81,13 @@ class Stack(Fleet):
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
-    def send(self, count, route="triage", tokens=6000, reply=None, **more):
+    def send(self, count, route="triage", tokens=6000, reply=None, upstream="main",
+             **more):
         """A burst of one route; its prefix is made of the route's name."""
         system = long_text(tokens, f"{route} ")
         return self.enqueue([anthropic_body(f"Question {n}", system, **more)
-                             for n in range(count)], reply or f"to-{len(route)}", route=route)
+                             for n in range(count)], reply or f"to-{len(route)}", route=route,
+                            upstream=upstream)
 
     def family(self, route="triage", seconds=60):
         """The family of a route, once it is there."""

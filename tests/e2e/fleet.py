@@ -217,14 +217,14 @@ scheduler:
             self.start_worker(f"worker-{number}", slots)
         self.await_workers(workers)
 
-    def enqueue(self, bodies, reply="results", **fields):
+    def enqueue(self, bodies, reply="results", upstream="main", **fields):
         """XADDs all of them, as fast as Redis takes them; returns the ids in order."""
         ids = []
         words = [word for field in fields.items() for word in field]
         for start in range(0, len(bodies), 50):
             chunk = bodies[start:start + 50]
             for body in chunk:
-                self.redis.send("XADD", "warmq:jobs", "*", "upstream", "main", "reply",
+                self.redis.send("XADD", "warmq:jobs", "*", "upstream", upstream, "reply",
                                 reply, *words, "body", body)
             answers = [self.redis.read() for _ in chunk]
             for answer in answers:
