@@ -191,6 +191,7 @@ put_version(const struct ledger_view_version *version, struct buffer *out)
 {
 	ruler_view_json_open(out, NULL, '{');
 	put_id(out, "family", version->family);
+	ruler_view_json_text(out, "place", version->place);
 	ruler_view_json_number(out, "number", version->number);
 	ruler_view_json_number(out, "first_ms", version->first_ms);
 	ruler_view_json_number(out, "last_ms", version->last_ms);

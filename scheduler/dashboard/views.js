@@ -390,13 +390,13 @@ export const route = {
     if (!one) return [heading(at.id), h("p", { class: "empty" }, "No job of this route is remembered.")];
     return [
       heading(at.id),
-      alive.length > 1 ? h("div", { class: "why later" }, h("strong", {}, `${alive.length} versions are alive`),
-        h("p", {}, "Each is written for itself. After a deploy the old one runs dry; if both stay, they are variants and each pays its own writes.")) : null,
+      splitBox(ledger, alive),
       drift && drift.kind !== "none" ? driftBox(drift, ledger) : null,
       facts([["Waiting", model.grouped(one.waiting)], ["In flight", model.grouped(one.running)], ["Jobs done", model.grouped(one.jobs_done)],
         ["Prefix hits", model.percent(one.prefix_hit_ratio)], ["Tokens read", model.percent(one.token_read_ratio)],
         ["Read", model.grouped(one.read)], ["Written", model.grouped(one.written)], ["Uncached", model.grouped(one.uncached)],
         one.singles ? ["Families of one job", model.grouped(one.singles), "nobody shares their prefix"] : null,
+        ledger && ledger.routes[0].variants > 1 ? ["Price of the split", model.money(ledger.routes[0].split_cost), `${ledger.routes[0].variants} variants`] : null,
         ...(ledger && ledger.week.cost > 0 ? [["Paid this hour", model.money(ledger.this_hour.cost)], ["Paid this week", model.money(ledger.week.cost)], ["Avoidable this week", model.money(ledger.week.avoidable)]] : [])]),
       ledger && ledger.versions.length ? section("What each version cost", versionTable(ledger)) : null,
       section("Versions in memory", table("Versions", [
@@ -413,6 +413,17 @@ export const route = {
   },
 };
 
+// Versions side by side: for long they are variants, and there is a price for that.
+function splitBox(ledger, alive) {
+  const sums = ledger && ledger.routes[0], variants = ledger ? ledger.versions.filter((one) => one.variant) : [];
+  if (sums && sums.variants > 1)
+    return h("div", { class: "why held" }, h("strong", {}, `${sums.variants} variants are used side by side`),
+      h("p", {}, "Each is written for itself: ", variants.map((one, index) => [index ? ", " : "", h("b", {}, `v${one.number}`), ` ${model.percent(one.share)} of the answers in ${model.grouped(one.writes)} writes`]), ". ",
+        ledger.week.cost > 0 ? ["The split has cost ", h("b", {}, model.money(sums.split_cost)), " more than one version would have."] : "No price is known of these models."));
+  return alive.length > 1 ? h("div", { class: "why later" }, h("strong", {}, `${alive.length} versions are alive`),
+    h("p", {}, "Each is written for itself. After a deploy the old one runs dry; if both stay for ten minutes, they are variants, and the price of the split is shown here.")) : null;
+}
+
 // What the last change of a route was, to the byte, and what it has cost.
 function driftBox(drift, ledger) {
   const newer = ledger && ledger.versions.find((one) => one.family === drift.newer), older = ledger && ledger.versions.find((one) => one.family === drift.older);
@@ -428,6 +439,7 @@ function versionTable(ledger) {
   return table("Versions by what they cost", [
     { label: "Version", cell: (one) => [h("b", {}, `v${one.number}`), " ", familyLink(one.family)] },
     { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : one.alive ? badge("go", "alive") : badge("rest", "gone") },
+    ledger.versions.some((one) => one.place !== ledger.versions[0].place) ? { label: "Place", cell: (one) => one.place } : null,
     { label: "Share now", number: true, cell: (one) => one.alive ? model.percent(one.share) : "–" },
     { label: "First seen", cell: (one) => model.day(one.first_ms) },
     { label: "Last seen", cell: (one) => model.day(one.last_ms) },
@@ -436,7 +448,7 @@ function versionTable(ledger) {
     { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
     { label: "Writes", number: true, cell: (one) => model.grouped(one.writes) },
     { label: "Read / written", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)}` },
-  ], ledger.versions, { id: "family" });
+  ].filter(Boolean), ledger.versions, { id: "family" });
 }
 
 // ---- places --------------------------------------------------------------------------

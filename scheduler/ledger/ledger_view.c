@@ -147,6 +147,7 @@ ledger_view_version(const struct ledger *ledger, uint32_t route, uint32_t i,
 		return false;
 	*ret_version = (struct ledger_view_version){
 		.family = version->family,
+		.place = span_from(ledger->places[version->place].name),
 		.number = version->number,
 		.first_ms = version->first_ms,
 		.last_ms = version->last_ms,

@@ -42,6 +42,7 @@ struct ledger_view_route {
 /* One prefix of a route: a family. */
 struct ledger_view_version {
 	struct id128 family;
+	struct span place;                        /* of its last use */
 	uint32_t number;                          /* 1 is the oldest that was ever seen */
 	uint64_t first_ms, last_ms;               /* sent */
 	uint32_t tokens;                          /* of its prefix; 0: not known */

@@ -58,9 +58,11 @@ class Stack(Fleet):
         self.config.write_text(text.replace('listen: "off"', 'listen: "127.0.0.1:0"'))
 
     def start_scheduler(self, name="scheduler"):
+        log = self.directory / f"{name}.log"
+        from_byte = log.stat().st_size if log.exists() else 0  # of one that ran before
         super().start_scheduler(name)
         port = wait_until(lambda: re.findall(r'event="serving pages".* port=(\d+)',
-                                             self.log(name)), 60, "pages")[-1]
+                                             self.log(name)[from_byte:]), 60, "pages")[-1]
         self.url = f"http://127.0.0.1:{port}/"
 
     def __exit__(self, kind, value, trace):
