@@ -66,7 +66,8 @@ wanted(const struct core *core, const struct lane *lane)
 		/* Nobody minds the old rank of a family whose own lane holds nobody: it
 		 * saves a grant at the end of each one-job family. */
 		if (lane->gating == 0 && family->rank == POOL_RANK_LAST &&
-		    lane->granted.gate != LANE_GATE_COUNT)
+		    lane->granted.gate != LANE_GATE_COUNT &&
+		    lane->granted.rank != POOL_RANK_NEVER)
 			record.rank = lane->granted.rank;
 	}
 	return record;

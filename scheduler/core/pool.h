@@ -20,6 +20,7 @@
 #include "scheduler/core/list.h"
 
 #define POOL_BANDS        3
+#define POOL_RANK_NEVER   0        /* of a lane that was made, and never granted */
 #define POOL_RANK_FIRST   10000000 /* ranks before are for the overdue */
 #define POOL_RANK_LAST    99999999 /* not active */
 #define POOL_JOB_MS_FIRST 10000    /* length of a job until one is known */

@@ -70,6 +70,15 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 	}
 }
 
+/* A lane that nobody has granted yet has had no turn, and so has none to go on with. */
+static uint32_t
+rank_found(const struct event_lane *event)
+{
+	VERIFY(event->gate < LANE_GATE_COUNT);
+	return event->rank == POOL_RANK_NEVER ? POOL_RANK_LAST
+	                                      : MIN(event->rank, POOL_RANK_LAST);
+}
+
 /* Redis keeps ranks that are no longer of use; a new one comes behind all of them. */
 static void
 pass_rank(struct core *core, uint32_t rank)
@@ -113,7 +122,7 @@ recover_lane(struct core *core, const struct event_lane *event)
 	if (!family)
 		return;
 	family->running = event->in_use;
-	family->rank = MIN(event->rank, POOL_RANK_LAST);
+	family->rank = rank_found(event);
 	family->marks_g = family->marks_before_g = event->g;
 	if (event->credits > 0)
 		credit_find(core, lane->family, event->role, event->g, event->credits, 0);

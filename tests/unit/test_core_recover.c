@@ -267,6 +267,38 @@ START_TEST(recover_a_drained_family_keeps_its_turn_while_its_tail_runs)
 }
 END_TEST
 
+/* Redis has its record as `admit` made it: the scheduler died before its first grant. */
+START_TEST(recover_gives_no_turn_to_a_family_that_had_none)
+{
+	struct core_rig *rig = fresh(1);
+	struct core_rig_node *b;
+
+	(void)core_rig_admit(rig, "X?", 1);
+	ck_assert(core_rig_drain(rig, LONG));
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "A", 20);
+	(void)core_rig_admit(rig, "B", 20);
+	core_rig_run(rig, 100);
+	b = core_rig_node(rig, "B");
+	ck_assert_uint_eq(b->rank, POOL_RANK_LAST);
+	b->rank = core_rig_node(rig, "X")->rank = POOL_RANK_NEVER;
+	b->g = core_rig_node(rig, "X")->g = 0;
+	core_rig_node(rig, "X")->gate = LANE_CLOSED;
+	core_rig_restart(rig);
+	core_audit(rig->core);
+	ck_assert_int_eq(rig->core->families[lane_named(rig, "B")->family].state,
+	                 FAMILY_WAITING);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(b->rank, POOL_RANK_LAST);
+	ck_assert_uint_eq(b->credits, 0);
+	ck_assert_int_eq(core_rig_node(rig, "X")->gate, LANE_BYPASS);
+	ck_assert_uint_eq(core_rig_node(rig, "X")->rank, POOL_RANK_LAST);
+	rig->knobs.stopped = false;
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(recover_keeps_the_pace_and_the_park)
 {
 	struct core_rig *rig = fresh(200);
@@ -442,6 +474,7 @@ SUITE_MAIN_WITH_DEATHS(
                    recover_new_ranks_come_behind_those_that_redis_keeps,
                    recover_of_the_last_rank_of_all_dies_of_nothing,
                    recover_a_drained_family_keeps_its_turn_while_its_tail_runs,
+                   recover_gives_no_turn_to_a_family_that_had_none,
                    recover_keeps_the_pace_and_the_park,
                    recover_an_orphaned_writing_is_written_again,
                    recover_waits_for_what_happened_while_it_read,

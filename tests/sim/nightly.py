@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""nightly.py - hunts seeds of the simulator, goes on after failures, and can be resumed.
+
+    nightly.py [--from S] [--seeds N] [--jobs N] [--minutes N] [--unheld] [--sim PROGRAM]
+
+The program is copied to build/nightly/NAME, where NAME says which program it is: a rebuild
+does not disturb a hunt, and the same program takes up its hunt where it was stopped.  There
+`done` lists the pieces that were played, `failed` the seeds that broke a promise, and in
+which words.  Exits with 1 if any seed has failed, this time or before.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PIECE = 50  # seeds
+SEED_SECONDS = 600  # longer is a loop without end
+
+
+class Hunt:
+    """What was played of one program, in files that only grow."""
+
+    def __init__(self, program, options):
+        with open(program, "rb") as file:
+            name = hashlib.sha256(file.read()).hexdigest()[:12]
+        self.folder = os.path.join(ROOT, "build", "nightly",
+                                   name + ("-unheld" if options.unheld else ""))
+        os.makedirs(self.folder, exist_ok=True)
+        self.program = os.path.join(self.folder, "warmq-sim")
+        if not os.path.exists(self.program):
+            shutil.copy2(program, self.program + ".new")
+            os.rename(self.program + ".new", self.program)
+        self.unheld = options.unheld
+        self.lock = threading.Lock()
+        self.stop = threading.Event()
+        self.played = self.read("done", r"(\d+) (\d+)")
+        self.failed = {seed: what for seed, what in self.read("failed", r"(\d+) (.*)")}
+        self.running = set()
+
+    def read(self, name, pattern):
+        path = os.path.join(self.folder, name)
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8") as lines:
+            found = [re.match(pattern, line) for line in lines]
+        return [tuple(int(word) if word.isdigit() else word for word in match.groups())
+                for match in found if match]
+
+    def note(self, name, line):
+        with self.lock, open(os.path.join(self.folder, name), "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def left(self, first, last):
+        """The seeds from first to last that were never played, in pieces."""
+        seed = first
+        for start, end in sorted(self.played) + [(last + 1, last + 1)]:
+            while seed < min(start, last + 1):
+                stop = min(seed + PIECE - 1, start - 1, last)
+                yield seed, stop
+                seed = stop + 1
+            seed = max(seed, end + 1)
+
+    def run(self, first, last):
+        """Plays until a seed fails.  Answers that seed and its words, or (None, None)."""
+        command = [self.program, "--from", str(first), "--seeds", str(last - first + 1)]
+        with self.lock:
+            if self.stop.is_set():
+                return None, "stopped"
+            process = subprocess.Popen(command + ["--unheld"] * self.unheld, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.running.add(process)
+        try:
+            out, err = process.communicate(timeout=SEED_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            err = f"no end after {SEED_SECONDS} s"
+        with self.lock:
+            self.running.discard(process)
+            if self.stop.is_set() and process.returncode < 0:
+                return None, "stopped"
+        if process.returncode == 0:
+            return None, None
+        seeds = [int(seed) for seed in re.findall(r"^seed (\d+) \w+ ok", out, re.M)]
+        words = err.strip().splitlines() or [f"exit status {process.returncode}"]
+        named = re.search(r"\bseed (\d+)\b", words[0])
+        return int(named.group(1)) if named else max(seeds, default=first - 1) + 1, words[0]
+
+    def play(self, piece):
+        first, last = piece
+        while first <= last:
+            seed, words = self.run(first, last)
+            if words == "stopped":
+                return
+            if seed is None:
+                break
+            self.failed[seed] = words
+            self.note("failed", f"{seed} {words}")
+            print(f"seed {seed} fails: {words}", flush=True)
+            if seed > first:
+                self.note("done", f"{first} {seed}")
+            first = seed + 1
+        self.note("done", f"{piece[0]} {last}")
+        self.played.append((piece[0], last))
+
+    def end(self):
+        with self.lock:
+            self.stop.set()
+            for process in self.running:
+                process.terminate()
+
+
+def report(hunt, options, last):
+    left = sum(end - start + 1 for start, end in hunt.left(options.first, last))
+    unheld = " --unheld" if hunt.unheld else ""
+    for seed in sorted(hunt.failed):
+        print(f"seed {seed}: {hunt.failed[seed]}\n"
+              f"    ./dev sim{unheld} --seed {seed} --trace")
+    print(f"{options.seeds - left} of {options.seeds} seeds from {options.first} on were "
+          f"played{unheld}; {len(hunt.failed)} failed; see {os.path.relpath(hunt.folder)}")
+    if left:
+        print("the same command goes on with the others")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--from", type=int, default=1, dest="first")
+    parser.add_argument("--seeds", type=int, default=1000000)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=0, help="stop after so long")
+    parser.add_argument("--unheld", action="store_true")
+    parser.add_argument("--sim", default=os.path.join(ROOT, "build/tests/sim/warmq-sim"))
+    options = parser.parse_args()
+    hunt = Hunt(options.sim, options)
+    last = options.first + options.seeds - 1
+    until = time.monotonic() + options.minutes * 60 if options.minutes else None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: hunt.end())
+    pieces = list(hunt.left(options.first, last))
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        def play(piece):
+            if not hunt.stop.is_set() and (until is None or time.monotonic() < until):
+                hunt.play(piece)
+        for number, _ in enumerate(pool.map(play, pieces), 1):
+            if number % 200 == 0:
+                print(f"{number} of {len(pieces)} pieces", flush=True)
+    report(hunt, options, last)
+    return 1 if hunt.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
