@@ -76,7 +76,8 @@ monotonic_ms(void)
 static void
 make_key(const struct http_server_request *request, char ret_key[ADMIN_KEY_SIZE])
 {
-	static const char *const names[] = { "state", "family", "offset", "limit" };
+	static const char *const names[] = { "state", "family", "route", "offset",
+		                             "limit" };
 	size_t len;
 	int printed = snprintf(ret_key, ADMIN_KEY_SIZE, "%s", request->path);
 
@@ -90,8 +91,8 @@ make_key(const struct http_server_request *request, char ret_key[ADMIN_KEY_SIZE]
 		if (!value)
 			continue;
 		len = strlen(ret_key);
-		printed = snprintf(ret_key + len, ADMIN_KEY_SIZE - len, "&%s=%s",
-		                   names[i], value);
+		printed = snprintf(ret_key + len, ADMIN_KEY_SIZE - len, "&%s=%zu:%s",
+		                   names[i], strlen(value), value);
 		if ((size_t)printed >= ADMIN_KEY_SIZE - len) {
 			ret_key[0] = '\0';
 			return;

@@ -4,12 +4,15 @@
 #include "common/codec/protocol_record.h"
 #include "scheduler/admin_ask.h"
 #include "scheduler/admin_guard.h"
+#include "scheduler/ruler_view.h"
 #include "scheduler/ruler_view_json.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 
 #define RESULT_MAX SPAN("1048575") /* last byte looked at */
+#define SLIM_MAX   SPAN("8191")    /* likewise: its fields stand first */
+#define QUEUES_MAX 3               /* families of its route that are shown */
 
 enum { /* the replies of the first round */
 	SLIM,
@@ -59,6 +62,20 @@ fields_of(const struct reply *entries)
 	return object;
 }
 
+/* The fields of a slim payload, one a line up to an empty one (docs/ENVELOPE.md). */
+static void
+add_slim_fields(struct span text, json_t *object)
+{
+	struct span line, name;
+
+	if (!protocol_cut(&text, '\n', &line) || line.len < 5 ||
+	    memcmp(line.data, "slim1", 5) != 0)
+		return;
+	while (protocol_cut(&text, '\n', &line) && line.len > 0)
+		if (protocol_cut(&line, ' ', &name) && name.len > 0)
+			json_object_setn_new(object, name.data, name.len, text_of(line));
+}
+
 static json_t *
 past_of(const struct reply *hash)
 {
@@ -97,9 +114,10 @@ story_of(struct admin_ask *ask)
 	json_t *job = json_object(), *fields = fields_of(replies[ENTRY]);
 
 	VERIFY(protocol_parse_job_id(span_from(ask->text), &id) == 0); /* checked */
+	add_slim_fields(reply_text(replies[SLIM]), fields);
 	json_object_set_new(job, "id", json_string(ask->text));
 	json_object_set_new(job, "enqueued_ms", json_integer((json_int_t)id.ms));
-	if (reply_integer(replies[SLIM], 0) > 0 || replies[ENTRY]->count > 0)
+	if (reply_text(replies[SLIM]).len > 0 || replies[ENTRY]->count > 0)
 		json_object_set_new(job, "state", json_string("waiting"));
 	if (result.len > 0) {
 		json_t *object = result_of(result, ask->number > 0);
@@ -143,6 +161,64 @@ add_lease(json_t *job, const char *nonce, struct span slot,
 	json_object_set_new(job, "delivery", json_integer((json_int_t)lease->delivery));
 }
 
+/* ---- what a waiting job waits for ------------------------------------------------ */
+
+static void
+add_queue(const struct admin *admin, struct id128 family, json_t *queues)
+{
+	struct buffer text = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	json_t *queue = NULL;
+
+	if (ruler_view_family(admin->ruler, family, &text) == 0)
+		queue = json_loadb(text.data, text.len, 0, NULL);
+	if (queue)
+		json_array_append_new(queues, queue);
+	buffer_fini(&text);
+}
+
+static void
+add_queues_of(struct admin *admin, const char *route, json_t *queues)
+{
+	const struct board_query query = {
+		.sort = BOARD_SORT_WAITING,
+		.show = BOARD_SHOW_ALL,
+		.route = span_from(route),
+		.blocked = -1,
+		.limit = QUEUES_MAX,
+	};
+	const struct board_row *rows[BOARD_LIMIT_MAX];
+	uint32_t count;
+
+	board_refresh(&admin->board, *admin->now_ms);
+	(void)board_select(&admin->board, &query, rows, &count);
+	for (uint32_t i = 0; i < count && rows[i]->waiting > 0; i++)
+		add_queue(admin, rows[i]->id, queues);
+}
+
+/* Where it was handed back it is known which family it is of; else it is one of those of
+ * its route, as far as the job names one. */
+static void
+add_queues(struct admin *admin, json_t *job)
+{
+	const char *route = json_string_value(
+		json_object_get(json_object_get(job, "fields"), "route"));
+	const char *family = json_string_value(
+		json_object_get(json_object_get(job, "past"), "family"));
+	const char *state = json_string_value(json_object_get(job, "state"));
+	json_t *queues = json_array();
+	struct id128 id;
+
+	if (state && strcmp(state, "waiting") == 0) {
+		if (family && id_decode(span_from(family), &id) == 0)
+			add_queue(admin, id, queues);
+		else if (route)
+			add_queues_of(admin, route, queues);
+	}
+	if (json_array_size(queues) > 0)
+		json_object_set(job, "queues", queues);
+	json_decref(queues);
+}
+
 /* ask->scratch: the nonces, then the story so far as text. */
 static void
 put_story(struct admin_ask *ask)
@@ -171,6 +247,7 @@ put_story(struct admin_ask *ask)
 		               "and its result was delivered or has expired");
 		return;
 	}
+	add_queues(ask->admin, job);
 	text = json_dumps(job, JSON_COMPACT);
 	json_decref(job);
 	(void)buffer_append_text(&ask->response.body, text ? text : "{}");
@@ -220,7 +297,8 @@ admin_jobs_serve_one(struct admin *admin, const char *id,
 	ask->number =
 		admin->config->scheduler.reveal && admin_guard_has_token(admin, request);
 	name = span_from(ask->text);
-	ADMIN_ASK(ask, SPAN("EXISTS"), admin_ask_key(ask, "slim:", name));
+	ADMIN_ASK(ask, SPAN("GETRANGE"), admin_ask_key(ask, "slim:", name), SPAN("0"),
+	          SLIM_MAX);
 	ADMIN_ASK(ask, SPAN("HGETALL"), admin_ask_key(ask, "past:", name));
 	ADMIN_ASK(ask, SPAN("ZSCORE"), admin_ask_key(ask, "later", SPAN("")), name);
 	ADMIN_ASK(ask, SPAN("ZSCORE"), admin_ask_key(ask, "dead", SPAN("")), name);

@@ -32,7 +32,8 @@ async function ask(path, options) {
   return body;
 }
 
-// A path, or [path, how long its answer will do, "maybe": null if there is none].
+// A path, or [path, how long its answer will do, "maybe": null if there is none,
+// "empty": { wrong: … } if the question was not one].
 const kept = new Map();
 async function read(wanted) {
   const [path, ms, maybe] = Array.isArray(wanted) ? wanted : [wanted, 0];
@@ -40,6 +41,7 @@ async function read(wanted) {
   if (last && Date.now() - last.at < ms) return last.answer;
   const answer = await ask(path).catch((error) => {
     if (maybe && error.status === 404) return null;
+    if (maybe === "empty" && error.status === 400) return { wrong: error.message };
     throw error;
   });
   if (ms) {
@@ -231,6 +233,10 @@ const DOES = {
   dead: (data) => {
     const ids = [...document.querySelectorAll('input[name="dead"]:checked')].map((box) => box.value);
     return ids.length ? act(data.path, JSON.stringify({ ids }), data.ask, data.done) : toast("Choose some first.", true);
+  },
+  choose: () => {
+    const boxes = [...document.querySelectorAll('input[name="dead"]')], all = boxes.every((box) => box.checked);
+    boxes.forEach((box) => { box.checked = !all; });
   },
   sort: (data) => go({ sort: data.sort, order: app.at.query.get("sort") === data.sort && app.at.query.get("order") !== "asc" ? "asc" : "", offset: "" }),
   page: (data) => go({ offset: data.offset }),

@@ -203,7 +203,8 @@ export function variants(families, now) {
 
 // What happened to a job, in order: [time or null, sentence].
 export function story(job) {
-  const steps = [[job.enqueued_ms, "It was enqueued."]];
+  const fields = job.fields || {};
+  const steps = [[job.enqueued_ms, `It was enqueued${fields.upstream ? ` for ${fields.upstream}` : ""}${fields.route ? `, route ${fields.route}` : ""}.`]];
   const past = job.past || {};
   const times = (count, what) => Number(count) > 0 ? `${grouped(Number(count))} ${what}` : "";
   const back = [times(past.attempts, "failed attempts"), times(past.recoveries, "deaths of its worker"),
@@ -212,9 +213,12 @@ export function story(job) {
   if (past.reason && job.state !== "dead") steps.push([null, `The last time because of ${past.reason}${past.why ? `: ${past.why}` : ""}.`]);
   if (job.state === "later") steps.push([job.due_ms, "It is due then."]);
   if (job.state === "running") steps.push([null, `It runs now in slot ${job.slot} of session ${job.session} as ${job.role}, delivery ${job.delivery}.`]);
-  if (job.state === "waiting") steps.push([null, "It waits in the queue of its family."]);
+  if (job.state === "waiting") steps.push([null, past.family ? "It waits in the queue of its family, before those that came later." : "It waits in the queue of its family."]);
   if (job.state === "dead") steps.push([job.dead_ms, `It died: ${past.reason || "unknown"}${past.why ? ` (${past.why})` : ""}.`]);
-  if (job.result) steps.push([null, `It ended: ${job.result.state || job.state}${job.result.reason ? `, ${job.result.reason}` : ""}.`]);
+  const result = job.result;
+  if (result && result.first_ms !== undefined) steps.push([null, `Its request${result.model ? ` for ${result.model}` : ""}${result.upstream ? ` at ${result.upstream}` : ""} had its first event after ${duration(result.first_ms)}.`]);
+  if (result && result.usage) steps.push([null, `It read ${grouped(result.usage.read)} tokens, wrote ${grouped(result.usage.written)}, had ${grouped(result.usage.uncached)} in full and ${grouped(result.usage.output)} as its answer.`]);
+  if (result) steps.push([null, `It ended${result.total_ms !== undefined ? ` ${duration(result.total_ms)} after it was sent` : ""}: ${result.state || job.state}${result.reason ? `, ${result.reason}` : ""}${result.text ? ` (${result.text})` : ""}${result.delivery > 1 ? `, in delivery ${result.delivery}` : ""}.`]);
   else if (["cancelled", "expired"].includes(job.state)) steps.push([null, `It was ${job.state}.`]);
   if (job.deadline_ms) steps.push([job.deadline_ms, "Its deadline."]);
   return steps;
