@@ -1,7 +1,7 @@
 /* admin_jobs.h - jobs: those in one state, page by page; and the story of one.
  *
- *   GET /api/v1/jobs?state=dead|later|running           all, or those of &family=, &route=
- *   GET /api/v1/jobs?state=waiting&family=<id>          in the order of their queue
+ *   GET /api/v1/jobs?state=dead|later|running           all, or those of &family=,
+ * &route= GET /api/v1/jobs?state=waiting&family=<id>          in the order of their queue
  *   GET /api/v1/jobs?state=waiting&route=<name>         family by family
  *   GET /api/v1/jobs/<id>
  *
