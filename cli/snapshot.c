@@ -105,15 +105,24 @@ load_budgets(struct store *store, struct snapshot *snapshot)
 	return CLI_OK;
 }
 
-/* The lease hash has one field that is no slot: `s`, "c|pool|…" (docs/PROTOCOL.md). */
+/* The lease hash has one field that is no slot: `s`, "c|pool|job_ms|budgets", and what
+ * the worker was told (docs/PROTOCOL.md). */
 static void
 take_session_field(json_t *session, json_t *leases)
 {
-	struct span rest = snapshot_text(leases, "s"), connection, pool;
+	struct span rest = snapshot_text(leases, "s"), words[4], manner = SPAN("running");
+	size_t count = 0;
 
-	if (rest.len > 0 && protocol_cut(&rest, '|', &connection) &&
-	    protocol_cut(&rest, '|', &pool))
-		set_text(session, SPAN("pool"), pool);
+	while (count < ARRAY_SIZE(words) && rest.len > 0 &&
+	       protocol_cut(&rest, '|', &words[count]))
+		count++;
+	if (count > 1)
+		set_text(session, SPAN("pool"), words[1]);
+	if (span_equals(rest, SPAN("stop")))
+		manner = SPAN("stopping");
+	else if (span_equals(rest, SPAN("quiet")))
+		manner = rest;
+	set_text(session, SPAN("state"), manner);
 	json_object_del(leases, "s");
 }
 

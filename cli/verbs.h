@@ -11,7 +11,7 @@
 	X(job_ls) X(job_show) X(job_cancel) \
 	X(family_ls) X(family_show) \
 	X(prefix_put) X(prefix_ls) X(prefix_show) \
-	X(worker_ls) \
+	X(worker_ls) X(worker_quiet) X(worker_resume) X(worker_stop) \
 	X(budget_ls) X(budget_unpark) \
 	X(why) X(top) X(explain) \
 	X(hold_on) X(hold_off) X(hold_status) \

@@ -303,6 +303,39 @@ act_on_job(struct admin *admin, const char *rest,
 }
 
 static void
+steer(struct admin *admin, struct span nonce, struct span word,
+      const struct http_server_request *request, struct http_server_response *response)
+{
+	struct admin_ask *ask = admin_ask_open(admin, request, response, finish_call);
+	const struct span words[] = { nonce, word, WHO };
+
+	if (!ask)
+		return;
+	admin_ask_function(ask, "steer", words, ARRAY_SIZE(words));
+	admin_ask_round(ask, finish_call);
+}
+
+static void
+act_on_worker(struct admin *admin, const char *rest,
+              const struct http_server_request *request,
+              struct http_server_response *response)
+{
+	struct span nonce = { rest, strcspn(rest, "/") };
+	const char *what = rest[nonce.len] ? rest + nonce.len + 1 : "";
+
+	if (nonce.len != 16 || strspn(rest, "0123456789abcdef") != 16)
+		admin_put_error(response, 400, "the id of a worker is 16 hex digits");
+	else if (strcmp(what, "quiet") == 0)
+		steer(admin, nonce, SPAN("quiet"), request, response);
+	else if (strcmp(what, "stop") == 0)
+		steer(admin, nonce, SPAN("stop"), request, response);
+	else if (strcmp(what, "resume") == 0)
+		steer(admin, nonce, SPAN("run"), request, response);
+	else
+		admin_put_error(response, 404, "there are quiet, resume and stop");
+}
+
+static void
 act_on_hold(struct admin *admin, const json_t *body,
             const struct http_server_request *request,
             struct http_server_response *response)
@@ -366,6 +399,8 @@ admin_act_serve(struct admin *admin, const struct http_server_request *request,
 		take_dead(admin, "drop", body, request, response);
 	else if ((rest = behind(path, "/api/v1/families/")) != NULL)
 		act_on_family(admin, rest, request, response);
+	else if ((rest = behind(path, "/api/v1/workers/")) != NULL)
+		act_on_worker(admin, rest, request, response);
 	else if ((rest = behind(path, "/api/v1/jobs/")) != NULL)
 		act_on_job(admin, rest, request, response);
 	else

@@ -5,6 +5,8 @@
  *   /api/v1/unpark                        {"budget": "..."}   an account starts again
  *   /api/v1/families/<id>/pause, /resume  nothing of it starts, or again
  *   /api/v1/families/<id>/cancel          ends its waiting jobs; those that run go on
+ *   /api/v1/workers/<session>/quiet, /resume   claims nothing more, or again
+ *   /api/v1/workers/<session>/stop             finishes what it runs and ends
  *   /api/v1/jobs/<id>/cancel, /retry      ends one; queues a dead one again
  *   /api/v1/dead/retry                    {"ids": [...]} or {"all": true}
  *   /api/v1/dead/drop                     likewise; forgets them for good

@@ -101,15 +101,26 @@ number(struct span text)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-/* The field `s` of its leases: c|pool|job_ms|budgets. */
+/* A word of the field `s` of its leases: c|pool|job_ms|budgets|manner. */
 static struct span
-pool_of(const struct reply *leases)
+word_of(const struct reply *leases, int place)
 {
 	struct span text = member(leases, "s"), word = SPAN("");
 
-	if (protocol_cut(&text, '|', &word))
-		(void)protocol_cut(&text, '|', &word);
+	for (int i = 0; i <= place; i++)
+		if (!protocol_cut(&text, '|', &word))
+			return SPAN("");
 	return word;
+}
+
+static struct span
+state_of(const struct reply *leases)
+{
+	struct span manner = word_of(leases, 4);
+
+	if (span_equals(manner, SPAN("stop")))
+		return SPAN("stopping");
+	return manner.len > 0 ? manner : SPAN("running");
 }
 
 static void
@@ -122,7 +133,8 @@ put_worker(struct admin_ask *ask, struct span nonce, const struct reply *session
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_text(out, "session", nonce);
 	ruler_view_json_text(out, "label", member(session, "label"));
-	ruler_view_json_text(out, "pool", pool_of(leases));
+	ruler_view_json_text(out, "pool", word_of(leases, 1));
+	ruler_view_json_text(out, "state", state_of(leases));
 	ruler_view_json_number(out, "slots", number(member(session, "slots")));
 	ruler_view_json_number(out, "since_ms", number(member(session, "since")));
 	put_drains(ask->admin, &drains, out);

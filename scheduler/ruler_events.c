@@ -383,6 +383,8 @@ take_deed(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *lin
 		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
 	else if (line->kind == PROTOCOL_EVENT_PAUSE)
 		set_pause(ruler, now_ms, line->family, line->ok);
+	else if (line->kind == PROTOCOL_EVENT_STEER)
+		ruler_session_steer(ruler, now_ms, line->nonce, line->word, line->name);
 	else
 		tell_unpark(ruler, now_ms, line);
 }
@@ -442,6 +444,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	case PROTOCOL_EVENT_HOLD:
 	case PROTOCOL_EVENT_PAUSE:
 	case PROTOCOL_EVENT_UNPARK:
+	case PROTOCOL_EVENT_STEER:
 		take_deed(ruler, now_ms, line);
 		return;
 	case PROTOCOL_EVENT_FORGOT:

@@ -3,6 +3,7 @@
 #include "common/codec/protocol_record.h"
 #include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_core.h"
+#include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
 
 #define FETCHES_MAX 32 /* sessions looked at by one step */
@@ -44,6 +45,13 @@ make(struct ruler *ruler, uint64_t nonce)
 	return &ruler->sessions[at];
 }
 
+/* What the pool may count on. */
+static uint32_t
+share(const struct ruler_session *session)
+{
+	return session->is_quiet ? 0 : session->slots;
+}
+
 static void
 settle_in(struct ruler *ruler, uint64_t now_ms, struct ruler_session *session,
           struct span pool, uint32_t slots)
@@ -51,7 +59,7 @@ settle_in(struct ruler *ruler, uint64_t now_ms, struct ruler_session *session,
 	session->pool = ruler_core_pool(ruler, now_ms, pool);
 	session->slots = slots;
 	session->fetched = true;
-	ruler->known.pools[session->pool].slots += slots;
+	ruler->known.pools[session->pool].slots += share(session);
 }
 
 void
@@ -72,7 +80,7 @@ static void
 forget(struct ruler *ruler, struct ruler_session *session)
 {
 	if (session->pool != UINT32_MAX)
-		ruler->known.pools[session->pool].slots -= session->slots;
+		ruler->known.pools[session->pool].slots -= share(session);
 	*session = (struct ruler_session){ .pool = UINT32_MAX };
 }
 
@@ -84,6 +92,30 @@ ruler_session_remove(struct ruler *ruler, uint64_t now_ms, uint64_t nonce)
 	if (at == UINT32_MAX)
 		return;
 	forget(ruler, &ruler->sessions[at]);
+	ruler_session_tell(ruler, now_ms);
+}
+
+void
+ruler_session_steer(struct ruler *ruler, uint64_t now_ms, uint64_t nonce,
+                    struct span word, struct span who)
+{
+	uint32_t at = nonce == 0 ? UINT32_MAX : find(ruler, nonce);
+	bool is_quiet = !span_equals(word, SPAN("run"));
+	struct ruler_session *session;
+	char digits[ID_HEX_LEN];
+
+	id_encode((struct id128){ 0, nonce }, digits);
+	ruler_note(ruler, RULER_WARNING, "the worker %.16s was told to %.*s%s%.*s",
+	           digits + 16, (int)MIN(word.len, 16), word.data,
+	           who.len > 0 ? " by " : "", (int)MIN(who.len, 100), who.data);
+	if (at == UINT32_MAX)
+		return;
+	session = &ruler->sessions[at];
+	if (session->pool != UINT32_MAX) {
+		ruler->known.pools[session->pool].slots -= share(session);
+		session->is_quiet = is_quiet;
+		ruler->known.pools[session->pool].slots += share(session);
+	}
 	ruler_session_tell(ruler, now_ms);
 }
 
@@ -272,7 +304,19 @@ recover_lease(struct ruler *ruler, uint64_t now_ms, struct span text)
 		ruler_core_tell(ruler, now_ms, &event);
 }
 
-/* The field `s` is the session: c|pool|job_ms|budgets. */
+/* Whether a session, as stored behind its pool, was told to claim nothing. */
+static bool
+is_quiet(struct span text)
+{
+	struct span word;
+
+	for (int i = 0; i < 2; i++) /* job_ms, budgets */
+		if (!protocol_cut(&text, '|', &word))
+			return false;
+	return text.len > 0;
+}
+
+/* The field `s` is the session: c|pool|job_ms|budgets, and |quiet or |stop. */
 void
 ruler_session_on_leases(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                         const struct reply *reply)
@@ -290,8 +334,10 @@ ruler_session_on_leases(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 			recover_lease(ruler, now_ms, reply_text(&reply->items[i + 1]));
 	}
 	if (session->nonce != 0 && session->pool == UINT32_MAX &&
-	    protocol_cut(&text, '|', &word) && protocol_cut(&text, '|', &pool))
+	    protocol_cut(&text, '|', &word) && protocol_cut(&text, '|', &pool)) {
+		session->is_quiet = is_quiet(text);
 		settle_in(ruler, now_ms, session, pool, session->slots);
+	}
 	if (!fetches_wait(ruler))
 		look_done(ruler, now_ms);
 }

@@ -227,6 +227,7 @@ struct ruler_session {
 	uint64_t nonce;
 	uint32_t pool, slots;
 	bool seen, fetched;
+	bool is_quiet; /* told to claim nothing: its slots do not count */
 };
 
 #define RULER_AUDIT_SIZE 48

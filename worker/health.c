@@ -32,6 +32,8 @@ write_stats(const struct agent_stats *stats, struct buffer *out)
 		  "1 while it has a session on a live connection.", stats->attached },
 		{ "warmq_worker_fenced", "gauge", "1 while too long without a beat.",
 		  stats->is_fenced },
+		{ "warmq_worker_quiet", "gauge", "1 while it was told to claim nothing.",
+		  stats->is_quiet },
 		{ "warmq_worker_slots", "gauge", "Jobs it takes at once.", stats->slots },
 		{ "warmq_worker_busy", "gauge", "Slots that hold a lease.", stats->busy },
 		{ "warmq_worker_running", "gauge",
@@ -72,13 +74,13 @@ local_ms(void)
 	return uv_hrtime() / 1000000;
 }
 
-/* Zero while no slot is free: nobody asks then. */
+/* Zero while no slot is free, or it is quiet: nobody asks then. */
 static uint64_t
 claim_age_ms(const struct agent_stats *stats)
 {
 	uint64_t now_ms = local_ms();
 
-	if (stats->busy >= stats->slots)
+	if (stats->busy >= stats->slots || stats->is_quiet)
 		return 0;
 	return now_ms - MIN(stats->claim_answered_ms, now_ms);
 }

@@ -62,6 +62,10 @@ note_log(const struct agent_command *command, const struct run *run)
 	case AGENT_NOTE_ACCEPTED:
 		log_info("a late result was accepted", LOG_SPAN("job", command->text));
 		return;
+	case AGENT_NOTE_QUIET:
+		log_info(number ? "told to be quiet: no new jobs, running ones go on"
+		                : "told to go on: claiming jobs");
+		return;
 	case AGENT_NOTE_MISSING:
 		log_warning("Redis cannot serve yet; waiting for the scheduler",
 		            LOG_SPAN("answer", command->text));

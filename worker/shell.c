@@ -157,6 +157,14 @@ spool_report(struct shell *shell, uint64_t handle)
 }
 
 static void
+stop(struct shell *shell, const char *why, uint64_t drain_ms)
+{
+	log_info("stopping: no new jobs, running ones may end", LOG_TEXT("why", why),
+	         LOG_NUMBER("drain_ms", drain_ms));
+	agent_stop(shell->agent, now_ms(), drain_ms);
+}
+
+static void
 obey(struct shell *shell, const struct agent_command *command)
 {
 	switch (command->kind) {
@@ -183,6 +191,9 @@ obey(struct shell *shell, const struct agent_command *command)
 		note_log(command, command->number < shell->options->slots
 		                          ? &shell->runs[command->number]
 		                          : NULL);
+		return;
+	case AGENT_DISMISSED:
+		stop(shell, "told so through Redis", shell->options->drain_ms);
 		return;
 	case AGENT_FINISHED:
 		shell->is_finished = true;
@@ -355,15 +366,10 @@ on_signal(uv_signal_t *handle, int number)
 	struct shell *shell = handle->data;
 
 	(void)number;
-	if (shell->was_stopped) {
+	if (shell->was_stopped)
 		log_warning("stopping at once; running jobs are given back");
-		agent_stop(shell->agent, now_ms(), 0);
-		return;
-	}
+	stop(shell, "a signal", shell->was_stopped ? 0 : shell->options->drain_ms);
 	shell->was_stopped = true;
-	log_info("stopping: no new jobs, running ones may end",
-	         LOG_NUMBER("drain_ms", shell->options->drain_ms));
-	agent_stop(shell->agent, now_ms(), shell->options->drain_ms);
 }
 
 static bool

@@ -28,6 +28,13 @@ enum protocol_word {
 
 enum protocol_word protocol_answer_word(const struct reply *reply);
 
+/* Bits of a beat's third element: what people told the worker. */
+enum {
+	PROTOCOL_BEAT_HOLD = 1, /* holding is on */
+	PROTOCOL_BEAT_QUIET = 2,
+	PROTOCOL_BEAT_STOP = 4,
+};
+
 /* The Redis time of an OK, 0 if there is none. */
 uint64_t protocol_answer_now_ms(const struct reply *reply);
 

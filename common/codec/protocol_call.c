@@ -105,8 +105,10 @@ protocol_call_hello(struct call_list *list, uint64_t tag, struct span ns,
 		call_word(list, SPAN(""));
 	else
 		protocol_call_nonce(list, hello->replaces);
-	if (hello->job_ms > 0)
+	if (hello->job_ms > 0 || hello->is_quiet)
 		add_unsigned(list, hello->job_ms);
+	if (hello->is_quiet)
+		call_text(list, "quiet");
 }
 
 void

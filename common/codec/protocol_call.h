@@ -33,8 +33,9 @@ struct protocol_hello {
 	struct span budgets; /* comma list, or "*" */
 	uint64_t lease_ms;
 	uint64_t replaces; /* nonce of the predecessor, 0: none */
-	uint64_t
-		job_ms; /* longest time-out of its jobs, for their hard end; 0: default */
+	uint64_t job_ms;   /* longest time-out of its jobs, for their hard end; 0: default
+	                    */
+	bool is_quiet;     /* it was told to claim nothing */
 };
 
 struct protocol_delivery { /* where a result goes; `reply` may be empty */

@@ -508,11 +508,21 @@ function drainsByRoute(drains) {
   return [...routes.values()].sort((a, b) => b.running - a.running);
 }
 
+function workerButtons(one) {
+  const path = `workers/${one.session}`, name = one.label || one.session;
+  return [
+    one.state === "running" ? button("Quiet", "act", { path: `${path}/quiet`, ask: `Let ${name} start nothing more? What it runs goes on.`, done: "It starts nothing more." }, { "aria-label": `Quiet ${name}` })
+      : button("Resume", "act", { path: `${path}/resume`, done: "It claims jobs again." }, { "aria-label": `Resume ${name}` }),
+    one.state === "stopping" ? null
+      : [" ", button("Stop", "act", { path: `${path}/stop`, ask: `Let ${name} finish what it runs, and end?`, done: "It drains and ends." }, { class: "danger", "aria-label": `Stop ${name}` })],
+  ];
+}
+
 export const workers = {
   title: "Pools and workers",
   read: (at) => ({ page: `workers${query({ offset: param(at, "offset") })}`, next: "families?show=busy&sort=work&limit=200" }),
   slow: true,
-  show: (at, { page, next }) => {
+  show: (at, { page, next }, live, may) => {
     const pools = new Map();
     for (const one of page.workers) {
       const pool = pools.get(one.pool) || { name: one.pool, workers: 0, slots: 0, busy: 0 };
@@ -533,13 +543,15 @@ export const workers = {
       section(`Workers (${model.grouped(page.total)})`, table("Workers", [
         { label: "Worker", cell: (one) => [h("b", {}, one.label || "(no label)"), " ", h("span", { class: "detail" }, h("code", {}, shortId(one.session)))] },
         { label: "Pool", cell: (one) => one.pool },
+        { label: "State", cell: (one) => badge({ running: "go", quiet: "pause" }[one.state] || "later", one.state) },
         { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
         { label: "Drains now", cell: (one) => one.drains.length ? drainsByRoute(one.drains).map((drain, index) => [index ? ", " : "", drain.families === 1 ? familyLink(drain.family, drain.route) : routeLink(drain.route), h("span", { class: "detail" }, ` ${model.grouped(drain.running)}${drain.families > 1 ? ` in ${drain.families} families` : ""}`)]) : h("span", { class: "quiet" }, "nothing") },
         { label: "Writing", number: true, cell: (one) => one.writing ? badge("held", model.grouped(one.writing)) : "–" },
         { label: "Up for", number: true, cell: (one) => model.age(one.since_ms, page.now_ms) },
-      ], page.workers, { id: "session", empty: "No worker is alive: start one with warmq-worker." })),
+        may ? { label: "", class: "act", cell: workerButtons } : null,
+      ].filter(Boolean), page.workers, { id: "session", empty: "No worker is alive: start one with warmq-worker." })),
       pager(page.total, page.offset, page.limit, page.workers.length),
-      h("p", { class: "quiet" }, "To stop a worker, send it SIGTERM: it finishes what it runs and hands the rest back."),
+      h("p", { class: "quiet" }, "A quiet worker starts nothing more and finishes what it runs. To stop means the same, and then to end, as by SIGTERM; it hears of it within 10 s."),
     ];
   },
 };

@@ -392,7 +392,7 @@ function plan.make(session, name, settled, settled_n)
 	plan.runs, plan.runs_n, plan.puts, plan.puts_n, plan.at = {}, 0, {}, 0, 0
 	plan.homes, plan.elements = {}, {}
 	plan.run_lane, plan.writing_ms = nil, 0
-	if plan.n == 0 then
+	if plan.n == 0 or session.manner ~= '' then -- it is to take nothing more
 		return POLL
 	end
 	heads_open(session)

@@ -1,8 +1,10 @@
--- session.lua - a worker's life: hello, attach, beat, bye.
+-- session.lua - a worker's life: hello, attach, beat, steer, bye.
 --
 --   hello ─► lives ── beat ──► … ── bye ─► gone
---              │ deadline passed              ▲
---              └──► dying ── reap ────────────┘
+--            │   ▲ │ deadline passed          ▲
+--      steer │   │ └──► dying ── reap ────────┘
+--            ▼   │
+--     quiet, stop: it gets nothing more, and hears so by its next beat
 --
 -- A session is a random nonce and a connection number c, which attach raises: calls over
 -- an older connection are STALE even if Redis reads them later.  One deadline per session
@@ -53,13 +55,21 @@ function sessions.check()
 	call('ZCARD', key.ends)
 end
 
--- hello nonce label pool slots budgets lease_ms replaces [job_ms]
+-- What a session is told beside its jobs; '' as usual.
+local MANNERS = { run = '', quiet = '|quiet', stop = '|stop' }
+
+-- hello nonce label pool slots budgets lease_ms replaces [job_ms] [manner]
 local function hello()
 	local nonce, label, pool = nonce_at(2), text_at(3, 'label'), text_at(4, 'pool')
 	local slots, names = number_at(5, 'slots', 65536), text_at(6, 'budgets')
 	local lease_ms, replaces = number_at(7, 'lease_ms', DAY), text_at(8, 'replaces')
 	local job_ms = argv[9] and number_at(9, 'job_ms') or 0
 	job_ms = job_ms > 0 and job_ms or DAY
+	local manner = MANNERS[argv[10] or 'run'] or
+		refuse('manner', 'expected run, quiet or stop')
+	if find(names, '|', 1, true) then
+		refuse('budgets', 'expected names without |')
+	end
 	if not is_name(pool) then
 		refuse('pool', 'expected 1 to 128 of A-Z a-z 0-9 . _ -')
 	end
@@ -88,10 +98,14 @@ local function hello()
 	end
 	call('ZADD', key.workers, now + lease_ms, nonce)
 	recall.forget(name)
-	call('HSET', name, 's', '1|' .. pool .. '|' .. format('%d', job_ms) .. '|' .. names)
+	call('HSET', name, 's', '1|' .. pool .. '|' .. format('%d', job_ms) .. '|' .. names ..
+		manner)
 	call('HSET', key.ns .. 'session:' .. nonce, 'label', sub(label, 1, 200), 'slots', slots,
 		'since', format('%d', now))
 	say('hello ' .. nonce .. ' ' .. pool .. ' ' .. slots)
+	if manner ~= '' then
+		say('steer ' .. nonce .. ' ' .. sub(manner, 2) .. ' ')
+	end
 	deliver()
 	return { 'OK', now, 1 }
 end
@@ -118,6 +132,8 @@ local function attach()
 	return answer
 end
 
+local BITS = { quiet = 2, stop = 4 } -- of the answer to a beat; 1: holding is on
+
 -- beat nonce c busy lease_ms
 local function beat()
 	local nonce, busy = nonce_at(2), number_at(4, 'busy')
@@ -127,11 +143,13 @@ local function beat()
 	if not head then
 		return { 'GONE' }
 	end
-	if session_parse(head).c ~= argv[3] then
+	local session = session_parse(head)
+	if session.c ~= argv[3] then
 		return { 'STALE' }
 	end
 	local differs = call('HGET', own, 'differs') == '1'
-	local answer = { 'OK', now, call('HGET', key.meta, 'hold') == 'off' and 0 or 1 }
+	local answer = { 'OK', now, (call('HGET', key.meta, 'hold') == 'off' and 0 or 1) +
+		(BITS[session.manner] or 0) }
 	local ends, ids = NEVER, {}
 	sessions.check()
 	for i = 1, #rows do
@@ -168,6 +186,28 @@ local function beat()
 	return { 'REATTACH' }
 end
 
+-- steer nonce run|quiet|stop [who]
+local function steer()
+	local nonce, word, who = nonce_at(2), text_at(3, 'word'), argv[4] or ''
+	local manner = MANNERS[word] or
+		refuse('word', 'expected run, quiet or stop, got "' .. sub(word, 1, 40) .. '"')
+	local name = key.ns .. 'lease:' .. nonce
+	local head = call('HGET', name, 's')
+	if not head then
+		return { 'OK', now, 'gone' }
+	end
+	local session = session_parse(head)
+
+	recall.forget(name)
+	call('HSET', name, 's', match(head, '^%d+|[^|]*|%d+|[^|]*') .. manner)
+	say('steer ' .. nonce .. ' ' .. word .. ' ' .. sub(gsub(who, '[%c ]', '_'), 1, 100))
+	if manner == '' then
+		wake(session.pool)
+	end
+	deliver()
+	return { 'OK', now, 'done' }
+end
+
 -- bye nonce c
 local function bye()
 	local nonce = nonce_at(2)
@@ -195,6 +235,7 @@ end
 register('hello', hello)
 register('attach', attach)
 register('beat', beat)
+register('steer', steer)
 register('bye', bye)
 
 end

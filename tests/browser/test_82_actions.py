@@ -22,3 +22,28 @@ def test_an_account_is_unparked(browser, tmp_path):
         browser.wait_text("Unparked.", "#toast")
         wait_until(lambda: stack.api("overview")["counts"]["done"] >= 3, 30, "the jobs")
         browser.wait("!document.querySelector('main').innerText.includes('parked until')")
+
+
+def test_a_worker_is_told_to_be_quiet_to_go_on_and_to_stop(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.start_worker("worker", 4, "--lease", "3s")
+        stack.await_workers(1)
+        browser.open(stack.url + "#/workers")
+        browser.wait_text("running", "main")
+        assert "Quiet" not in browser.text("main tbody")
+        unlock(browser)
+        browser.do("click", selector="button:has-text('Quiet')")
+        browser.wait_text("start nothing more", "dialog")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("It starts nothing more.", "#toast")
+        browser.wait_text("Resume", "main")
+        wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 0, 20, "no slots")
+        browser.do("click", selector="button:has-text('Resume')")
+        browser.wait_text("It claims jobs again.", "#toast")
+        wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 4, 20, "its slots")
+        browser.do("click", selector="button:has-text('Stop')")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("stopping", "main")
+        browser.wait_text("No worker is alive", "main")

@@ -132,3 +132,52 @@ def test_mistakes_are_named(store):
         with pytest.raises(redis.ResponseError, match=complaint):
             store.call("hello", *args)
     assert store.redis.exists(store.key("workers")) == 0
+
+
+# ---- quiet and stop --------------------------------------------------------------------
+
+
+def test_a_quiet_worker_gets_nothing_more_at_once(store):
+    family, ids = opened(store, count=6)
+    worker, other = Worker(store), Worker(store)
+    held = worker.claim(0, 1).jobs
+    assert store.ok("steer", worker.nonce, "quiet", "a b") == ["done"]
+    assert store.events("steer") == [f"steer {worker.nonce} quiet a_b"]
+    claim = worker.claim(2)
+    assert claim.jobs == [] and claim.sleep_ms == 1000
+    done = worker.settle(held[:1], claim=[0, 2])
+    assert done.jobs == [] and done.problems == [], "its settles claim nothing, either"
+    assert worker.beat()[2:] == [3]
+    assert len(other.claim(0, 1, 2, 3).jobs) == 4, "others go on"
+    assert store.ok("steer", worker.nonce, "run") == ["done"]
+    assert worker.beat()[2:] == [1]
+    store.enqueue(family, 1)
+    assert len(worker.claim(0, 2).jobs) == 1
+    assert store.audit() == []
+
+
+def test_what_was_told_outlives_the_connection_and_not_the_process(store):
+    opened(store, count=3)
+    worker = Worker(store)
+    store.ok("steer", worker.nonce, "stop")
+    worker.attach()
+    assert worker.beat()[2:] == [5]
+    assert worker.claim(0).jobs == []
+    restarted = Worker(store, replaces=worker.nonce)
+    assert restarted.beat()[2:] == [1]
+    assert len(restarted.claim(0).jobs) == 1
+    assert store.ok("steer", worker.nonce, "quiet") == ["gone"]
+
+
+def test_a_worker_that_was_quiet_says_so_with_its_next_session(store):
+    opened(store, count=1)
+    nonce = "00000000000000ee"
+    assert store.ok("hello", nonce, "label", "main", 4, "*", 30000, "", 1000, "quiet") == [1]
+    assert store.events("steer") == [f"steer {nonce} quiet "]
+    assert store.call("claim", nonce, 1, 1, 0).split("\n")[3:] == []
+    with pytest.raises(redis.ResponseError, match="manner: expected run"):
+        store.call("hello", "00000000000000ed", "l", "main", 4, "*", 30000, "", 1000, "loud")
+    with pytest.raises(redis.ResponseError, match="word: expected run"):
+        store.call("steer", nonce, "loud")
+    with pytest.raises(redis.ResponseError, match="budgets: expected names"):
+        store.call("hello", "00000000000000ed", "l", "main", 4, "a|b", 30000, "")

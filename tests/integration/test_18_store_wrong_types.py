@@ -78,6 +78,7 @@ CALLS = {
     "drop": lambda store, s: store.ok("drop", s["gone"]),
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
+    "steer": lambda store, s: store.ok("steer", s["worker"].nonce, "quiet", "somebody"),
     "unpark": lambda store, s: store.ok("unpark", "acme", "somebody"),
     "hold": lambda store, s: store.ok("hold", "off"),
     "ledger": lambda store, s: store.ok("ledger", store.owner, "0-1", 1000, 3, "", "all", "1",

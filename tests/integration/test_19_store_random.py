@@ -246,6 +246,9 @@ class Play:
 
     def switch(self):
         self.store.ok("hold", self.random.choice(["on", "on", "off"]))
+        worker = self.random.choice(self.workers) if self.workers else None
+        if worker:
+            self.store.ok("steer", worker.nonce, self.random.choice(["quiet", "run", "run"]))
         self.store.ok("unpark", self.random.choice(["acme", "acme:large", "nobody"]))
         family = self.random.choice(self.families)
         self.store.ok("pause", family.id, self.random.choice(["on", "off", "off"]))

@@ -19,7 +19,7 @@ HOSTILE = [b"\x1b[31mred", b"\x1b]0;title\x07", b"a\r\nb: c", b'"\\\'`$(x)', b"}
 FIELDS = ["route", "ref", "conversation", "traceparent", "upstream", "prefix", "reply",
           "handler", "priority", "put_prefix", "unknown"]
 CALLS = [("cancel", []), ("requeue", []), ("pause", ["on"]), ("glance", []),
-         ("unpark", []),
+         ("unpark", []), ("steer", ["quiet"]),
          ("settle_late", ["", 1000, "x"]), ("attach", [1]), ("claim", [1, 1, 0])]
 
 

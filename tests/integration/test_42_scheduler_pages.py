@@ -166,7 +166,8 @@ def test_a_short_token_is_refused_at_the_start(server):
     ("hold", {}), ("hold", {"on": "yes"}), ("hold", "[]"), ("hold", "{"),
     ("dead/retry", {}), ("dead/retry", {"ids": []}), ("dead/retry", {"ids": ["x"]}),
     ("dead/retry", {"ids": ["1-1"] * 251}), ("families/xyz/pause", {}), ("jobs/xyz/cancel", {}),
-    ("jobs/" + "1" * 200 + "/cancel", {}), ("unpark", {}), ("unpark", {"budget": 1})])
+    ("jobs/" + "1" * 200 + "/cancel", {}), ("unpark", {}), ("unpark", {"budget": 1}),
+    ("workers/xyz/quiet", {})])
 def test_a_wrong_action_is_told_so(scheduler, path, data):
     status, answer = act(scheduler, path, data)
     assert status == 400 and answer["error"]
@@ -178,6 +179,8 @@ def test_an_unknown_action_is_told_so(scheduler):
     assert act(scheduler, "families/" + "0" * 32 + "/pause")[0] == 404
     assert act(scheduler, "jobs/1-1/cancel")[0] == 404
     assert act(scheduler, "unpark", {"budget": "nobody"})[0] == 404
+    assert act(scheduler, "workers/" + "0" * 16 + "/stop")[0] == 404
+    assert act(scheduler, "workers/" + "0" * 16 + "/explode")[0] == 404
 
 
 # ---- families --------------------------------------------------------------------------
@@ -266,6 +269,40 @@ def test_an_account_is_unparked_and_its_jobs_start_at_once(scheduler, inbox):
     wait_until(lambda: worker.claim(0).jobs, "a start")
     assert any("was unparked by the_dashboard" in one["text"]
                for one in scheduler.json("/api/v1/notes")["notes"])
+
+
+def test_a_quiet_worker_does_not_count_and_starts_nothing(scheduler, inbox):
+    enqueue(inbox, ["triage"], 3)
+    worker, other = Worker(inbox, pool="default", slots=4), Worker(inbox, pool="default", slots=2)
+
+    def slots():
+        return [one["slots"] for one in scheduler.json("/api/v1/overview")["pools"]
+                if one["name"] == "default"]
+
+    wait_until(lambda: slots() == [6], "two workers")
+    assert act(scheduler, f"workers/{worker.nonce}/quiet") == (200, {"what": "done"})
+    assert worker.claim(0).jobs == []
+    wait_until(lambda: slots() == [2], "one worker")
+    states = {one["session"]: one["state"] for one in scheduler.json("/api/v1/workers")["workers"]}
+    assert states == {worker.nonce: "quiet", other.nonce: "running"}
+    assert act(scheduler, f"workers/{other.nonce}/stop")[0] == 200
+    wait_until(lambda: families(scheduler)["families"][0]["blocked_kind"] == "no worker", "nobody")
+    assert act(scheduler, f"workers/{worker.nonce}/resume")[0] == 200
+    wait_until(lambda: slots() == [4], "the first one")
+    wait_until(lambda: worker.claim(0).jobs, "a start")
+    assert any(f"the worker {other.nonce} was told to stop by the_dashboard" in one["text"]
+               for one in scheduler.json("/api/v1/notes")["notes"])
+
+
+def test_a_new_ruler_knows_who_is_quiet(server, scheduler, inbox):
+    worker = Worker(inbox, pool="default", slots=4)
+    Worker(inbox, pool="default", slots=2)
+    inbox.ok("steer", worker.nonce, "quiet")
+    scheduler.terminate()
+    scheduler.start(wait=False)
+    scheduler.wait_for("memory is complete", 2)
+    wait_until(lambda: [one["slots"] for one in scheduler.json("/api/v1/overview")["pools"]] == [2],
+               "the loud one")
 
 
 def test_all_waiting_jobs_of_a_family_are_cancelled(scheduler, inbox):

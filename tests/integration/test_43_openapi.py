@@ -72,7 +72,8 @@ def test_what_is_read_is_as_described(scheduler, inbox):
 def test_what_is_done_is_as_described(scheduler, inbox):
     doc = description()
     ids = enqueue(inbox, ["triage"], 8)["triage"]
-    values = {"family": families(scheduler)["families"][0]["id"], "job": ids[0]}
+    values = {"family": families(scheduler)["families"][0]["id"], "job": ids[0],
+              "worker": Worker(inbox, pool="default").nonce}
     for path, methods in doc["paths"].items():
         if "post" not in methods:
             continue

@@ -25,3 +25,20 @@ def test_an_account_is_unparked(server, scheduler, inbox):
     assert "`warmq budget ls` lists them" in warmq("budget", "unpark", "nobody", "--redis",
                                                    server.url, check=4)
     assert "Say which" in warmq("budget", "unpark", "--redis", server.url, check=2)
+
+
+def test_workers_are_told_to_be_quiet_and_to_go_on(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    worker = Worker(inbox, pool="default", slots=4)
+    assert "what runs goes on" in warmq("worker", "quiet", worker.nonce[:6], "--redis", server.url)
+    [row] = json.loads(warmq("worker", "ls", "--json", "--redis", server.url))
+    assert (row["state"], row["pool"]) == ("quiet", "default")
+    assert " quiet " in warmq("worker", "ls", "--redis", server.url)
+    assert worker.claim(0).jobs == []
+    assert json.loads(warmq("worker", "resume", row["label"], "--json", "--redis", server.url)) == {
+        "told": [worker.nonce]}
+    wait_until(lambda: worker.claim(0).jobs, "a start")
+    warmq("worker", "stop", worker.nonce, "--redis", server.url)
+    assert worker.beat()[2:] == [5]
+    assert "no live worker like that" in warmq("worker", "stop", "nobody", "--redis", server.url,
+                                               check=4)

@@ -124,6 +124,42 @@ def test_a_second_sigterm_gives_running_jobs_back_at_once(store, provider, start
     assert wait_result(store, id)["delivery"] == 2
 
 
+def test_a_worker_that_is_told_to_stop_drains_and_ends(store, provider, start):
+    (begun, go_on), = held()
+    provider.answers = [sse_held(begun, go_on)]
+    worker = start(slots=1, args=("--lease", "3s"))
+    jobs = family()
+    first, second = enqueue(store, jobs, 2)
+    store.open(jobs)
+    assert begun.wait(10)
+    nonce, = store.redis.zrange(store.key("workers"), 0, -1)
+    assert store.ok("steer", nonce, "stop", "somebody") == ["done"]
+    worker.wait_log("told so through Redis")
+    go_on.set()
+    assert worker.wait() == 0
+    assert json.loads(store.result(first))["body"] == MESSAGE
+    assert store.result(second) is None and store.list(jobs, "ready:n") == [second]
+
+
+def test_a_quiet_worker_ends_what_it_has_and_goes_on_when_it_may(store, provider, start):
+    (begun, go_on), = held()
+    provider.answers = [sse_held(begun, go_on)]
+    worker = start(slots=1, args=("--lease", "3s"))
+    jobs = family()
+    first, second = enqueue(store, jobs, 2)
+    store.open(jobs)
+    assert begun.wait(10)
+    nonce, = store.redis.zrange(store.key("workers"), 0, -1)
+    store.ok("steer", nonce, "quiet")
+    go_on.set()
+    wait_result(store, first)
+    worker.wait_log("told to be quiet")
+    assert store.list(jobs, "ready:n") == [second]
+    store.ok("steer", nonce, "run")
+    wait_result(store, second)
+    worker.wait_log("told to go on")
+
+
 def test_what_outlives_the_drain_is_given_back(store, provider, start):
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]

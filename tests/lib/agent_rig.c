@@ -86,8 +86,8 @@ static void
 print_command(struct rig *rig, const struct agent_command *command)
 {
 	static const char *const notes[AGENT_NOTE_COUNT] = {
-		"session",  "gone",  "fenced", "orphan",  "unknown", "resent",  "refused",
-		"accepted", "ended", "slow",   "missing", "error",   "timeout",
+		"session",  "gone",  "fenced", "orphan", "unknown", "resent", "refused",
+		"accepted", "ended", "slow",   "quiet",  "missing", "error",  "timeout",
 	};
 	char *text = rig->commands_text;
 
@@ -117,6 +117,9 @@ print_command(struct rig *rig, const struct agent_command *command)
 	case AGENT_NOTE:
 		say(text, "note %s %llu\n", notes[command->note],
 		    (unsigned long long)command->number);
+		return;
+	case AGENT_DISMISSED:
+		say(text, "dismissed\n");
 		return;
 	case AGENT_FINISHED:
 		say(text, "finished\n");

@@ -41,7 +41,7 @@ struct storm {
 	uint64_t handle_next;
 	char names[1024][16]; /* of unanswered calls, beside the rig's tags */
 	bool is_connected;
-	bool is_finished;
+	bool is_finished, is_dismissed;
 	char answer[8192];
 };
 
@@ -81,6 +81,10 @@ obey(const struct agent_command *command)
 	case AGENT_CLOSE:
 		storm.is_connected = false;
 		storm.rig.tags_count = 0;
+		return;
+	case AGENT_DISMISSED:
+		ck_assert(!storm.is_dismissed); /* once */
+		storm.is_dismissed = true;
 		return;
 	case AGENT_FINISHED:
 		ck_assert(!storm.is_finished);
@@ -238,8 +242,9 @@ write_answer(void)
 		write_more("[TOKEN %s]", draw(2) ? "-" : "9|x");
 		return;
 	case 6:
-		write_more("[OK 501000 on %u %u]", (unsigned)draw(SLOTS + 1),
-		           (unsigned)draw(SLOTS + 1));
+		write_more("[OK 501000 %u %u %u]",
+		           draw(8) ? 1 : (unsigned)draw(8), /* hold, quiet, stop */
+		           (unsigned)draw(SLOTS + 1), (unsigned)draw(SLOTS + 1));
 		return;
 	case 7: /* claim */
 		write_more("=OK 501000 %u\n", (unsigned)draw(2) * 500);

@@ -1,5 +1,7 @@
 #include "tests/sim/accident.h"
 
+#include "tests/sim/deed.h"
+
 #include <inttypes.h>
 
 #define SECOND_US UINT64_C(1000000)
@@ -16,7 +18,6 @@ enum accident {
 	HOLD_FLIP,
 	PROVIDER_HOUR,
 	OUTAGE,
-	UNPARK,
 };
 
 static uint64_t
@@ -214,26 +215,6 @@ on_hold(void *context, uint64_t on)
 	(void)server_call(&world->server, argv, ARRAY_SIZE(argv));
 }
 
-/* Somebody says that an account works again, true or not. */
-static void
-unpark(struct world *world)
-{
-	static const char *const ACCOUNTS[] = { "anthropic", "openai" };
-	const struct span argv[] = {
-		SPAN("FCALL"),
-		SPAN("warmq_unpark"),
-		SPAN("1"),
-		SPAN("warmq:meta"),
-		SPAN("1"),
-		span_from(ACCOUNTS[prng_below(&world->prng, ARRAY_SIZE(ACCOUNTS))]),
-	};
-
-	if (!world->server.up)
-		return;
-	trace_line(&world->trace, "unpark %s", argv[5].data);
-	(void)server_call(&world->server, argv, ARRAY_SIZE(argv));
-}
-
 static void
 flip_hold(struct world *world)
 {
@@ -284,9 +265,6 @@ on_accident(void *context, uint64_t accident)
 	case HOLD_FLIP:
 		flip_hold(world);
 		break;
-	case UNPARK:
-		unpark(world);
-		break;
 	case PROVIDER_HOUR:
 		change_provider(world);
 		break;
@@ -311,8 +289,6 @@ accident_start(struct world *world)
 		[PARTITION] = weather->partitions,
 		[HOLD_FLIP] = weather->hold_flips,
 		[PROVIDER_HOUR] = weather->provider_changes ? 4 : 0,
-		[OUTAGE] = 0, /* at its own time */
-		[UNPARK] = weather->unparks,
 	};
 
 	for (size_t kind = 0; kind < ARRAY_SIZE(counts); kind++) {
@@ -323,6 +299,7 @@ accident_start(struct world *world)
 	if (weather->outage_us > 0)
 		agenda_at(&world->agenda, weather->outage_at_us, on_accident, world,
 		          OUTAGE);
+	deed_start(world);
 }
 
 void
@@ -346,6 +323,7 @@ accident_stop(struct world *world)
 			MIN(world->schedulers[i].frozen_until_us, world->agenda.now_us);
 		on_scheduler_start(world, i);
 	}
+	deed_stop(world);
 }
 
 static void

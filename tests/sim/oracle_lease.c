@@ -231,6 +231,9 @@ judge_token(struct oracle *oracle, const struct oracle_lease *lease)
 	if (index == ORACLE_NONE)
 		return;
 	session = &oracle->sessions[index];
+	if (session->quiet && !oracle->rolled_back)
+		oracle_fail(oracle, "quiet", "session %s was told to claim nothing",
+		            session->nonce);
 	if (session->q_call != oracle->calls) {
 		session->q_last = session->q_most;
 		session->q_call = oracle->calls;

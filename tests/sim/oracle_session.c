@@ -217,6 +217,19 @@ judge_audit(struct oracle *oracle, const struct reply *reply)
 	}
 }
 
+/* Somebody steers a worker, or it comes back as it was told. */
+static void
+note_manner(struct oracle *oracle, size_t word)
+{
+	uint32_t index =
+		oracle_book_session(oracle, oracle_book_word(oracle, ORACLE_WORD_NONCE));
+	struct span manner = oracle_book_word(oracle, word);
+
+	if (index != ORACLE_NONE)
+		oracle->sessions[index].quiet =
+			manner.len > 0 && !span_equals(manner, SPAN("run"));
+}
+
 void
 oracle_session_after(struct oracle *oracle, const struct reply *reply)
 {
@@ -228,6 +241,10 @@ oracle_session_after(struct oracle *oracle, const struct reply *reply)
 		            oracle->function);
 	if (oracle_book_runs(oracle, "hello") || oracle_book_runs(oracle, "attach"))
 		note_session(oracle, reply);
+	if (reply_is(reply_at(reply, 0), "OK") && oracle_book_runs(oracle, "hello"))
+		note_manner(oracle, ORACLE_WORD_NONCE + 8);
+	if (reply_is(reply_at(reply, 2), "done") && oracle_book_runs(oracle, "steer"))
+		note_manner(oracle, ORACLE_WORD_NONCE + 1);
 	if (oracle_book_runs(oracle, "reap") && reply_is(reply_at(reply, 0), "OK"))
 		note_tick(oracle);
 	if (oracle_book_runs(oracle, "fail")) {

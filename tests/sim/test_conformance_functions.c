@@ -634,7 +634,7 @@ call_tick(struct run *run)
 static bool
 call_look(struct run *run)
 {
-	uint32_t what = below(run, 6);
+	uint32_t what = below(run, 7);
 
 	if (what == 0) {
 		open_call(run, "glance");
@@ -649,6 +649,10 @@ call_look(struct run *run)
 	} else if (what == 4) {
 		open_call(run, "unpark");
 		add(run, prng_chance(&run->prng, 300) ? "nobody" : "acme");
+	} else if (what == 5) {
+		open_call(run, "steer");
+		add(run, "%s", NONCE[below(run, SESSIONS)]);
+		add(run, prng_chance(&run->prng, 700) ? "run" : "quiet");
 	} else {
 		open_call(run, "pause");
 		add(run, "%s", FAMILY[below(run, FAMILIES)]);

@@ -290,6 +290,8 @@ draw_actions(struct weather *weather, struct prng *prng)
 		there[i] = prng_chance(prng, 80);
 	if (there[0])
 		weather->unparks = (uint32_t)prng_between(prng, 1, 6);
+	if (there[1])
+		weather->steers = (uint32_t)prng_between(prng, 1, 8);
 }
 
 enum oddity {

@@ -10,6 +10,7 @@ enum {
 	ARGS_MAX = 8192,
 	BYTES_MAX = 1 << 20,
 	COMMANDS_MAX = 256,
+	DRAIN_MS = 20000,
 	STEPS_MAX = 10000, /* of one instant: more is a loop without end */
 };
 
@@ -139,6 +140,10 @@ obey(struct worker_host *worker, const struct agent_command *command)
 		break;
 	case AGENT_NOTE:
 		say_note(worker, command);
+		break;
+	case AGENT_DISMISSED:
+		trace_line(worker->trace, "%s hears that it is to stop", worker->name);
+		agent_stop(worker->agent, worker_host_now_ms(worker), DRAIN_MS);
 		break;
 	case AGENT_FINISHED:
 		worker->finished = true;

@@ -433,6 +433,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"hold off somebody with blanks",
 		"pause on " NODE,
 		"unpark acct:sonnet somebody with blanks",
+		"steer 0123456789abcdef quiet somebody with blanks",
 		"forgot " NODE,
 		"drift " LANE,
 	};

@@ -103,8 +103,8 @@ agent_state_note(struct agent *agent, enum agent_note note, uint64_t number,
 bool
 agent_state_is_willing(const struct agent *agent)
 {
-	return !agent->is_fenced && !agent->is_stopping && !agent->attach_due &&
-	       agent_late_room(agent);
+	return !agent->is_fenced && !agent->is_quiet && !agent->is_stopping &&
+	       !agent->attach_due && agent_late_room(agent);
 }
 
 static void
@@ -319,6 +319,7 @@ agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
 	ret_stats->running = agent->slots.running;
 	ret_stats->attached = agent->phase == AGENT_READY;
 	ret_stats->is_fenced = agent->is_fenced;
+	ret_stats->is_quiet = agent->is_quiet;
 }
 
 void

@@ -90,15 +90,16 @@ struct agent_job {
 };
 
 enum agent_command_kind {
-	AGENT_START,    /* `job`: fetch its payload, run it; ends in agent_ended */
-	AGENT_ABORT,    /* slot, q: stop it; ends in agent_ended, before long */
-	AGENT_SPOOL,    /* handle: put this result on disk, it may have to outlive us */
-	AGENT_DROP,     /* handle: nobody needs this result any more */
-	AGENT_SESSION,  /* number, a nonce: remember it as the predecessor of the next
-	                   process */
-	AGENT_CLOSE,    /* give the connection up and make another one; no agent_lost */
-	AGENT_NOTE,     /* note, number: for the log */
-	AGENT_FINISHED, /* stopped: nothing is held any more, or the time is up */
+	AGENT_START,     /* `job`: fetch its payload, run it; ends in agent_ended */
+	AGENT_ABORT,     /* slot, q: stop it; ends in agent_ended, before long */
+	AGENT_SPOOL,     /* handle: put this result on disk, it may have to outlive us */
+	AGENT_DROP,      /* handle: nobody needs this result any more */
+	AGENT_SESSION,   /* number, a nonce: remember it as the predecessor of the next
+	                    process */
+	AGENT_CLOSE,     /* give the connection up and make another one; no agent_lost */
+	AGENT_NOTE,      /* note, number: for the log */
+	AGENT_DISMISSED, /* somebody told it through Redis to stop: call agent_stop */
+	AGENT_FINISHED,  /* stopped: nothing is held any more, or the time is up */
 };
 
 enum agent_note {
@@ -112,6 +113,7 @@ enum agent_note {
 	AGENT_NOTE_ACCEPTED, /* a late result was; number: its handle */
 	AGENT_NOTE_ENDED,    /* a running job was cancelled; number: its slot */
 	AGENT_NOTE_SLOW,     /* a leader was stopped for its deadline; number: its slot */
+	AGENT_NOTE_QUIET,    /* told to claim nothing (number: 1), or to go on (0) */
 	AGENT_NOTE_MISSING,  /* Redis has no function library (yet) */
 	AGENT_NOTE_ERROR,    /* Redis answered an error; `text` */
 	AGENT_NOTE_TIMEOUT,  /* a call was not answered; number: ms waited */
@@ -184,6 +186,7 @@ struct agent_stats {
 	uint32_t running; /* slots with a request or handler at work */
 	bool attached;    /* has a session on a live connection */
 	bool is_fenced;
+	bool is_quiet;
 };
 
 struct agent;

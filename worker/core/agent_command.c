@@ -172,6 +172,14 @@ say_session(struct agent *agent, struct agent_output *out)
 }
 
 static void
+say_dismissed(struct agent *agent, struct agent_output *out)
+{
+	if (agent->is_dismissed && !agent->dismissed_told &&
+	    add_command(agent, out, AGENT_DISMISSED))
+		agent->dismissed_told = true;
+}
+
+static void
 say_finished(struct agent *agent, struct agent_output *out)
 {
 	if (agent->phase != AGENT_OVER || agent->is_finished || agent->is_dirty)
@@ -196,6 +204,7 @@ agent_command_due(struct agent *agent, struct agent_output *out)
 	say_spools(agent, out);
 	say_drops(agent, out);
 	say_notes(agent, out);
+	say_dismissed(agent, out);
 	say_finished(agent, out);
 }
 

@@ -112,11 +112,26 @@ greeted(struct agent *agent, const struct flight *flight, const struct reply *re
 	agent_lease_compare(agent, flight->kind == FLIGHT_ATTACH ? reply : NULL);
 }
 
+/* What people told it. */
+static void
+obey(struct agent *agent, uint64_t bits)
+{
+	bool is_quiet = bits & PROTOCOL_BEAT_QUIET;
+
+	agent->is_dismissed |= (bits & PROTOCOL_BEAT_STOP) != 0;
+	if (agent->is_quiet == is_quiet)
+		return;
+	agent->is_quiet = is_quiet;
+	agent->poll_at_ms = agent->now_ms;
+	agent_state_note(agent, AGENT_NOTE_QUIET, is_quiet, (struct span){ 0 });
+}
+
 /* Slots whose job ended by a cancel or a deadline. */
 static void
 beaten(struct agent *agent, const struct flight *flight, const struct reply *reply)
 {
 	renew(agent, flight);
+	obey(agent, (uint64_t)MAX(reply_integer(reply_at(reply, 2), 0), 0));
 	for (size_t i = 3; i < reply->count; i++) {
 		int64_t slot = reply_integer(reply_at(reply, i), -1);
 

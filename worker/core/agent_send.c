@@ -62,6 +62,7 @@ send_greeting(struct agent *agent, struct call_list *calls)
 		.lease_ms = config->lease_ms,
 		.replaces = agent->replaces,
 		.job_ms = config->job_ms,
+		.is_quiet = agent->is_quiet,
 	};
 	protocol_call_hello(calls, flight->tag, config->ns, &hello);
 }

@@ -72,6 +72,10 @@ struct agent {
 	uint64_t late_at_ms;
 	uint64_t spool_at_ms;
 
+	bool is_quiet;       /* told to claim nothing; outlives the session */
+	bool is_dismissed;   /* told to stop */
+	bool dismissed_told; /* AGENT_DISMISSED was said */
+
 	bool is_stopping;
 	uint64_t drain_until_ms;
 	bool is_drained;  /* its runs were told to stop */
