@@ -38,22 +38,39 @@ static const struct option_spec specs[] = {
 	CLI_OPTIONS(struct args),
 };
 
-/* A port that was free a moment ago; its program says so if somebody was faster. */
-static uint16_t
-find_free_port(void)
+/* A free port that stays ours until its program has it: while our socket is bound to it
+ * and does not listen, the system hands it to nobody who asks for any port, and a program
+ * that names it (with SO_REUSEADDR, too) can listen there. */
+struct reserved_port {
+	int fd;
+	uint16_t port; /* 0: there is none */
+};
+
+static struct reserved_port
+reserve_port(uint64_t wanted)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct reserved_port reserved = { .fd = -1, .port = (uint16_t)wanted };
 	socklen_t size = sizeof address;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	uint16_t port = 0;
+	int yes = 1;
 
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&address, &size) == 0)
-		port = ntohs(address.sin_port);
-	if (fd >= 0)
-		close(fd);
-	return port;
+	if (wanted)
+		return reserved;
+	reserved.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (reserved.fd >= 0 &&
+	    setsockopt(reserved.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+	    bind(reserved.fd, (struct sockaddr *)&address, size) == 0 &&
+	    getsockname(reserved.fd, (struct sockaddr *)&address, &size) == 0)
+		reserved.port = ntohs(address.sin_port);
+	return reserved;
+}
+
+static void
+free_port(const struct reserved_port *reserved)
+{
+	if (reserved->fd >= 0)
+		close(reserved->fd);
 }
 
 static void
@@ -94,13 +111,15 @@ run(struct cli *cli)
 	const struct args *args = (const struct args *)cli;
 	json_t *knobs = json_pack("{s:I,s:I}", "job_ms", (json_int_t)args->job_ms,
 	                          "visibility_lag_ms", (json_int_t)args->lag_ms);
+	struct reserved_port redis = reserve_port(args->port);
+	struct reserved_port page = reserve_port(args->page);
 	struct fleet_config config = {
 		.name = "warmq-dev",
 		.dialect = args->dialect,
 		.workers = 1,
 		.slots = args->slots,
-		.redis_port = args->port ? (uint16_t)args->port : find_free_port(),
-		.page_port = args->page ? (uint16_t)args->page : find_free_port(),
+		.redis_port = redis.port,
+		.page_port = page.port,
 		.upstream_url = args->upstream,
 		.key_env = args->key_env,
 		.seed = 1,
@@ -110,13 +129,14 @@ run(struct cli *cli)
 	struct fleet fleet;
 	int code;
 
-	if (args->key_env && !getenv(args->key_env)) {
-		json_decref(knobs);
-		return cli_fail(CLI_USAGE,
+	if (args->key_env && !getenv(args->key_env))
+		code = cli_fail(CLI_USAGE,
 		                "The variable %s is not set: put your key there.",
 		                args->key_env);
-	}
-	code = fleet_start(&fleet, &config);
+	else
+		code = fleet_start(&fleet, &config);
+	free_port(&redis);
+	free_port(&page);
 	json_decref(knobs);
 	if (code != CLI_OK)
 		return code;

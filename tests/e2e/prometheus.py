@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
@@ -12,16 +11,11 @@ import urllib.request
 import pytest
 
 from fleet import ROOT, wait_until
+from ports import free_port
 
 RULES = ROOT / "deploy" / "prometheus"
 DOCUMENT = ROOT / "docs" / "METRICS.md"
 ROW = re.compile(r"^\| `(warmq_\w+)`[ ²¹]* \| (\w+) \|([^|]*)\|", re.M)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def documented():

@@ -30,12 +30,14 @@ def body_of(number, **more):
             "messages": [{"role": "user", "content": question_of(number)}], **more}
 
 
+@pytest.mark.alone
 def test_six_cells_of_the_burst_keep_what_is_promised():
     done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
                            "--quick"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.alone
 def test_twenty_prefixes_at_once_are_written_once_each_without_standing_still():
     """Their gates open one after the other, while all of the pace is taken by long jobs."""
     done = subprocess.run([str(WARMQ), "demo", "--json", "--only", "warmq", "--families",
@@ -144,6 +146,7 @@ def test_a_burst_of_chat_completions_is_written_once(tmp_path):
 HOLD_MAX_S = 3
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("trouble", [
     {"caching": False}, {"usage_unknown_permille": 1000},
     {"usage_unknown_permille": 1000, "usage_unknown_as": "absent", "caching": False}],

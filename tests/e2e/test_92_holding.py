@@ -38,6 +38,7 @@ def held(fleet):
     return sum(fleet.redis("ZCARD", key) for key in fleet.redis("KEYS", "warmq:held:default*"))
 
 
+@pytest.mark.alone
 def test_hold_off_starts_what_is_held_within_two_seconds(tmp_path):
     with Fleet(tmp_path, "    pace_start: 100",
                knobs={**KNOBS, "prefill_tokens_per_second": 2000, "job_ms": 500}) as fleet:

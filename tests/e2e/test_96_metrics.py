@@ -6,8 +6,11 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from fleet import BUILD, LONG, Fleet, anthropic_body, long_text, wait_until
-from prometheus import Prometheus, documented, free_port, parse, scrape
+from ports import free_port
+from prometheus import Prometheus, documented, parse, scrape
 from test_97_rules import expressions
 
 # They say what this process is, or what cannot change while all runs on one machine.
@@ -160,6 +163,7 @@ def test_ten_thousand_families_and_routes_make_no_more_series_than_one(tmp_path)
         assert 'warmq_blocked_families{pool="default",on="no_worker"} 10001\n' in text
 
 
+@pytest.mark.alone
 @LONG
 def test_a_scrape_with_a_hundred_thousand_families_takes_at_most_50_ms(tmp_path):
     with Rig(tmp_path, settings="  families_max: 100000") as fleet:

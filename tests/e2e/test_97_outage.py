@@ -31,6 +31,7 @@ def test_a_worker_whose_loop_hung_comes_back_and_doubles_nothing_20(tmp_path):
     run(Outage.hung, tmp_path, lease="3s", seconds=6)
 
 
+@pytest.mark.alone
 def test_ten_thousand_leases_are_audited_in_pieces_13(tmp_path):
     """Threads that share a core share its caches: its clock runs on meanwhile."""
     run(Outage.audit, tmp_path, slack=3)

@@ -19,6 +19,7 @@ import urllib.request
 import pytest
 import redis
 
+from logs import print_ends
 from store import ROOT, Store, wait_until
 
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
@@ -82,9 +83,11 @@ class Server:
         self.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         for scheduler in self.schedulers:
             scheduler.end()
+        if kind:
+            print_ends(self.folder)
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -41,6 +41,16 @@ def test_the_table_is_the_truth_2(store):
     assert {slot: lease.id for slot, lease in table.items()} == {3: ids[0], 5: ids[1]}
 
 
+def test_attach_is_a_beat_too_25(store):
+    """Who comes back late has a whole lease to look for its results."""
+    _, ids = opened(store, count=1)
+    worker = Worker(store)
+    worker.claim(0)
+    store.redis.zadd(store.key("workers"), {worker.nonce: store.now() + 50})
+    assert list(worker.attach()) == [0]
+    assert store.redis.zscore(store.key("workers"), worker.nonce) > store.now() + 20000
+
+
 def test_an_unknown_session_is_gone(store):
     nonce = "f" * 16
     assert store.call("attach", nonce, 30000) == ["GONE"]

@@ -15,6 +15,7 @@ import pytest
 import redis
 
 from daemons import Server
+from ports import free_port
 from store import NEVER, OPEN, WRITING, Family, Store, Worker, library, wait_until
 from test_11_store_claim import opened
 
@@ -370,13 +371,6 @@ def test_what_an_old_master_took_alone_is_lost_like_last_writes_10_r14(history):
 def worker_over(worker, store):
     worker.store = store
     return worker
-
-
-def free_port():
-    import socket
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 # ---- anywhere ---------------------------------------------------------------------------

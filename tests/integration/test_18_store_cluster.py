@@ -5,32 +5,21 @@ belong to another slot.  So a namespace in a cluster is a hash tag, and the one 
 stands for all."""
 
 import re
-import socket
 
 import pytest
 
 from daemons import Server
+from ports import free_port
 from store import OPEN, Store, Worker, library, wait_until
 from test_18_store_wrong_types import CALLS, scene
 
 NAMESPACE = "{warmq}"
 
 
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def cluster():
-    port, bus = free_ports(2)
-    with Server("--cluster-enabled", "yes", "--port", str(port), "--cluster-port",
-                str(bus)) as server:
+    with Server("--cluster-enabled", "yes", "--port", str(free_port()), "--cluster-port",
+                str(free_port())) as server:
         server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         wait_until(lambda: "cluster_state:ok" in str(server.client.execute_command(
             "CLUSTER", "INFO")), "the cluster")

@@ -8,9 +8,10 @@ import urllib.request
 
 import pytest
 
+from ports import free_port
 from store import NEVER, node, wait_until
 from worker_rig import (KEY, MARKED, MESSAGE, WorkerProcess, body, enqueue, events_of,
-                        family, free_port, plain, program, provider, split_jobs, sse_held,
+                        family, plain, program, provider, split_jobs, sse_held,
                         start, wait_result)
 
 

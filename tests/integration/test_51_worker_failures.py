@@ -4,8 +4,9 @@ import json
 import socket
 import threading
 
+from ports import free_port
 from store import wait_until
-from worker_rig import (MESSAGE, Provider, body, enqueue, error, family, free_port, plain,
+from worker_rig import (MESSAGE, Provider, body, enqueue, error, family, plain,
                         provider, silence, split_jobs, sse, sse_cut, start,
                         wait_result)
 

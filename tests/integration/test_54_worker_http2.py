@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
+from ports import free_port
 from store import wait_until
-from worker_rig import (KEY, MESSAGE, enqueue, family, free_port, provider,
+from worker_rig import (KEY, MESSAGE, enqueue, family, provider,
                         start, wait_result)
 
 NGHTTPX = shutil.which("nghttpx", path=os.environ["PATH"] + ":/usr/sbin")

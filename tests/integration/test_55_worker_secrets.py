@@ -9,9 +9,10 @@ import urllib.request
 
 import pytest
 
+from ports import free_port
 from store import wait_until
-from worker_rig import (KEY, MESSAGE, begin_stream, body, enqueue, events_of, family, free_port,
-                        plain, provider, sse, start)
+from worker_rig import (KEY, MESSAGE, begin_stream, body, enqueue, events_of, family, plain,
+                        provider, sse, start)
 
 NEEDLE = KEY.encode()
 

@@ -2,7 +2,7 @@
 
     results.py DIRECTORY [failed step ...]
 
-The directory holds meson's JSON logs (meson-*.json) and pytest's JUnit file.  A Check
+The directory holds meson's JSON logs (meson-*.json) and pytest's JUnit files.  A Check
 program counts each of its cases, a TAP program each of its points, any other program is
 one case.  A failed step that left no failed case (a broken build) counts as one failure.
 """
@@ -76,7 +76,7 @@ def count_meson(path):
 
 
 def count_pytest(path):
-    count = Count("pytest")
+    count = Count(os.path.basename(path)[:-len(".xml")])
     for case in xml.parse(path).getroot().iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
         skipped = case.find("skipped")
@@ -103,10 +103,7 @@ def count_log(path):
 
 def main(directory, failed_steps):
     counts = [count_meson(path) for path in sorted(glob.glob(f"{directory}/meson-*.json"))]
-    pytest = os.path.join(directory, "pytest.xml")
-    if os.path.exists(pytest):
-        counts.append(count_pytest(pytest))
-
+    counts += [count_pytest(path) for path in sorted(glob.glob(f"{directory}/pytest*.xml"))]
     for path in sorted(glob.glob(f"{directory}/*.cases")):
         count = count_log(path)
         if count.passed or count.failed:
@@ -116,7 +113,7 @@ def main(directory, failed_steps):
     failed = sum(count.failed for count in counts)
     skips = [skip for count in counts for skip in count.skips]
     for count in counts:
-        print(f"   {count.name:<10} {count.passed} passed, {count.failed} failed, "
+        print(f"   {count.name:<12} {count.passed} passed, {count.failed} failed, "
               f"{len(count.skips)} skipped")
     for skip in sorted(set(skips)):
         print(f"   skipped: {skip}")

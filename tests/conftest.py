@@ -1,0 +1,30 @@
+"""A failed test shows the ends of the logs of all that ran for it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
+
+from logs import ends  # noqa: E402
+
+
+def folders_of(item):
+    """Its own, and those of the programs that its fixtures have started."""
+    found = set()
+    for value in getattr(item, "funcargs", {}).values():
+        for name in ("folder", "directory"):
+            folder = value if isinstance(value, Path) else getattr(value, name, None)
+            if isinstance(folder, (str, Path)) and Path(folder).is_dir():
+                found.add(Path(folder))
+    return sorted(found)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for folder in folders_of(item):
+            report.sections += [(f"the end of {path}", text) for path, text in ends(folder)]
