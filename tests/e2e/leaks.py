@@ -123,9 +123,10 @@ class Leaks:
         info = dict(row.split(":", 1) for row in redis("INFO", "memory").decode().split("\r\n")
                     if ":" in row)
         processes = {name: self.fleet.processes[name].pid for name in PROCESSES}
-        # The ledger has a key for each hour of a week.
+        # The ledger has a key for each hour of a week, `ends` what the last beat saw run.
         keys = {key.decode() for key in redis("KEYS", "*")}
-        return {"keys": sorted(key for key in keys if not key.startswith("warmq:ledger")),
+        return {"keys": sorted(key for key in keys
+                               if not key.startswith(("warmq:ledger", "warmq:ends"))),
                 "redis": int(info["used_memory"]) + int(info.get("used_memory_vm_total", 0)),
                 "memory": {name: resident_bytes(pid) for name, pid in processes.items()},
                 "files": {name: len(list(Path(f"/proc/{pid}/fd").iterdir()))

@@ -5,6 +5,7 @@
                                                     and 200 x 2 connections x 6 ways
     tests/e2e/sweep.py --victim worker --trip 17 --action after       one run again, kept
     tests/e2e/sweep.py --every 23                   a sample
+    tests/e2e/sweep.py --all --log FILE             in pieces: what is fine there is left out
 
 One run: 500 jobs of all kinds wait in the inbox; a scheduler and a worker start, each behind
 a proxy of its own (tests/lib/proxy.py).  At the given trip the victim gets SIGKILL, before
@@ -17,6 +18,7 @@ import collections
 import concurrent.futures
 import contextlib
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -195,6 +197,23 @@ def run_points(points, parallel, say=print):
     return failed
 
 
+def fine_points(path):
+    """What earlier runs have said in this log."""
+    if not path or not Path(path).exists():
+        return set()
+    lines = re.findall(r"^(\S+) (\d+) (\w+) \(.*\): fine", Path(path).read_text(), re.M)
+    return {(victim, int(trip), action) for victim, trip, action in lines}
+
+
+def say_to(path):
+    def say(text):
+        print(text, flush=True)
+        if path:
+            with open(path, "a", encoding="utf-8") as log:
+                log.write(text + "\n")
+    return say
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every trip in every way")
@@ -204,6 +223,7 @@ def main():
     parser.add_argument("--trip", type=int, help="only this one")
     parser.add_argument("--action", help="only this one")
     parser.add_argument("--parallel", type=int, default=3, help="runs at a time")
+    parser.add_argument("--log", help="goes on where this log ends, and adds to it")
     args = parser.parse_args()
     end_whole_on_signals()
     if args.trip:
@@ -213,7 +233,9 @@ def main():
         return 1 if len(broken) > 1 else 0
     points = [point for point in points_of(1 if args.all else args.every, args.offset)
               if args.victim in (None, point[0]) and args.action in (None, point[2])]
-    failed = run_points(points, args.parallel, lambda text: print(text, flush=True))
+    known = fine_points(args.log)
+    points = [point for point in points if point not in known]
+    failed = run_points(points, args.parallel, say_to(args.log))
     print(f"cases: {len(points) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

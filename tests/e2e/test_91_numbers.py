@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from cores import Others
 from fleet import LONG, ROOT, WARMQ, Fleet, digest, long_text, wait_until
 
 MODEL = "claude-sonnet-4-5"
@@ -32,9 +33,17 @@ def body_of(number, **more):
 
 @pytest.mark.alone
 def test_six_cells_of_the_burst_keep_what_is_promised():
-    done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
-                           "--quick"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    with Others() as others:
+        done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
+                               "--quick", "--parallel", "2"],
+                              capture_output=True, text=True, timeout=300)
+    said = done.stdout + done.stderr
+    missed = [line for line in said.splitlines() if line.startswith("missed: ")]
+    if done.returncode and missed and all(": makespan " in line for line in missed) and \
+            others.share > 0.25:
+        pytest.skip(f"others took {others.share:.0%} of the cores, too much to measure a time: "
+                    f"{'; '.join(missed)}")
+    assert done.returncode == 0, said
 
 
 @pytest.mark.alone

@@ -12,6 +12,6 @@ def test_jobs_and_prefixes_leave_nothing_behind(tmp_path):
 def test_a_steady_load_needs_no_more_memory_as_it_goes_on(tmp_path):
     leaks = Leaks(tmp_path, jobs=0, prefixes=100)
     samples = leaks.soak(6, per_second=200)
-    assert leaks.broken == [] and len(samples) > 20
+    assert leaks.broken == [] and len(samples) > 8
     plot(samples, tmp_path / "soak.svg", "title")
     assert (tmp_path / "soak.svg").read_text().count("polyline") == 3
