@@ -110,6 +110,7 @@ ruler_create(const struct ruler_config *config)
 		return NULL;
 	VERIFY(config->ns.len > 0 && config->ns.len <= PROTOCOL_NAMESPACE_MAX);
 	VERIFY(config->families_max >= config->core.families_max);
+	VERIFY(config->families_max >= RULER_FAMILIES_LEAST);
 	VERIFY(config->segments_size_max >= 4 * config->job_size_max);
 	ruler->config = config;
 	ruler->phase = RULER_DOWN;

@@ -38,6 +38,9 @@
 #define RULER_DEADLINE_NONE UINT64_MAX
 #define RULER_CLASSES_MAX   16
 
+/* Families of a batch that is being built must not make way for each other. */
+#define RULER_FAMILIES_LEAST 1024
+
 /* Room a step needs in its list, besides twice the largest job. */
 #define RULER_CALLS 64
 #define RULER_ARGS  12000
@@ -109,7 +112,7 @@ struct ruler_config {
 	size_t pools_count;
 	struct core_config core;
 
-	uint32_t families_max; /* remembered; at least twice core.families_max */
+	uint32_t families_max; /* remembered; twice core.families_max, and _LEAST */
 	size_t job_size_max;
 	size_t segments_size_max; /* bytes kept for comparison */
 	size_t read_size;         /* bytes aimed at by one read of the inbox */

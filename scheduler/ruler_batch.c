@@ -158,6 +158,7 @@ ruler_batch_family(struct ruler *ruler, uint32_t place)
 	    admit->families[family->batch_slot].family == place)
 		return &admit->families[family->batch_slot];
 	VERIFY(admit->families_count < RULER_BATCH_JOBS + SLACK_FAMILIES);
+	ruler_shelf_touch(&ruler->known.family_shelf, place);
 	family->batch = admit->serial;
 	family->batch_slot = admit->families_count;
 	it = &admit->families[admit->families_count++];

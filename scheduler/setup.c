@@ -140,7 +140,7 @@ fill_core(const struct config *config, struct ruler_config *ruler)
 	for (size_t i = 0; i < config->upstreams_count; i++)
 		core->pace_start = MAX(i == 0 ? 0 : core->pace_start,
 		                       (uint32_t)config->upstreams[i].pace_start);
-	ruler->families_max = 2 * core->families_max;
+	ruler->families_max = MAX(2 * core->families_max, RULER_FAMILIES_LEAST);
 }
 
 int

@@ -36,8 +36,9 @@ def resident_bytes(pid):
 
 
 class Leaks:
-    def __init__(self, directory, jobs, prefixes, say=lambda text: None):
-        self.fleet = Fleet(directory, "    pace_start: 20000")
+    def __init__(self, directory, jobs, prefixes, say=lambda text: None, families_max=None):
+        self.fleet = Fleet(directory, "    pace_start: 20000",
+                           f"  families_max: {families_max}" if families_max else "")
         self.jobs, self.prefixes, self.say = jobs, prefixes, say
         self.random = random.Random(1)
         self.added = self.done = 0
@@ -105,8 +106,9 @@ class Leaks:
                                     0, 1000)
             if not rows:
                 return
-            self.fleet.redis("ZADD", "warmq:unused", *[word for row in rows
-                                                       for word in (1, row)])
+            # XX: the scheduler's own audit may have forgotten one meanwhile.
+            self.fleet.redis("ZADD", "warmq:unused", "XX", *[word for row in rows
+                                                             for word in (1, row)])
 
     def idle(self):
         """Until no prefix is known any more; children go before their parents."""
@@ -261,6 +263,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=20000)
     parser.add_argument("--prefixes", type=int, default=2000)
+    parser.add_argument("--families-max", type=int, help="what the scheduler may remember")
     parser.add_argument("--soak", help="so long (30m) at a steady load instead")
     parser.add_argument("--rate", type=int, default=100, help="jobs a second of a soak")
     parser.add_argument("--plot", help="write the soak's memory into this SVG file")
@@ -268,7 +271,7 @@ def main():
     end_whole_on_signals()
     with tempfile.TemporaryDirectory(prefix="leaks-") as directory:
         leaks = Leaks(directory, args.jobs, args.prefixes,
-                      lambda text: print(text, flush=True))
+                      lambda text: print(text, flush=True), args.families_max)
         if args.soak:
             samples = leaks.soak(seconds_of(args.soak), args.rate)
             if args.plot:

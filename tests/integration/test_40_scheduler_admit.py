@@ -241,6 +241,17 @@ def test_a_body_above_the_limit_is_moved_inside_redis_25(server, inbox):
         check_books(inbox)
 
 
+def test_families_of_one_batch_do_not_make_way_for_each_other(server, inbox):
+    """The least memory there is, and a pack of more families: each job in its own list."""
+    jobs = [{"body": tiny(n, system=f"Rule {n}.")} for n in range(400)]
+    with Scheduler(server, config=CONFIG + "  families_max: 16\n"):
+        id = inbox.add(json=json.dumps(jobs), upstream="claude")
+        admitted(inbox, id)
+        found = elements(inbox)
+        assert len(found) == 400 and {len(waiting) for waiting in found.values()} == {1}
+        check_books(inbox)
+
+
 def test_bytes_that_are_not_text_do_no_harm(scheduler, inbox):
     key = inbox.key("jobs")
     inbox.redis.xadd(key, {b"\xff\x00": b"\x00\xff", "upstream": b"\xfe"})

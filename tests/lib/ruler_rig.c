@@ -435,7 +435,7 @@ rig_init(struct rig *rig)
 	rig->config.models_count = 1;
 	rig->config.core.families_max = 64;
 	rig->config.core.lanes_max = 128;
-	rig->config.families_max = 128;
+	rig->config.families_max = RULER_FAMILIES_LEAST;
 	rig->config.job_size_max = 100000;
 	rig->config.segments_size_max = 1000000;
 	rig->config.read_size = 10000;
