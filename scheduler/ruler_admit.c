@@ -8,6 +8,7 @@
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_place.h"
 #include "scheduler/ruler_rule.h"
+#include "scheduler/ruler_scout.h"
 #include "scheduler/ruler_undecided.h"
 
 #define PARSE_BYTES  (1u << 20) /* of one batch: a few ms */
@@ -18,6 +19,7 @@ int
 ruler_admit_open(struct ruler *ruler)
 {
 	ruler_job_init(&ruler->admit.reader, ruler->config);
+	ruler_job_init(&ruler->admit.scout, ruler->config);
 	return ruler_batch_open(&ruler->admit);
 }
 
@@ -25,6 +27,7 @@ void
 ruler_admit_close(struct ruler *ruler)
 {
 	ruler_job_fini(&ruler->admit.reader);
+	ruler_job_fini(&ruler->admit.scout);
 	ruler_batch_close(&ruler->admit);
 }
 
@@ -47,6 +50,7 @@ ruler_admit_clear(struct ruler *ruler)
 	admit->job_fed = 0;
 	admit->sent = false;
 	admit->waits = false;
+	ruler_intern_forget(admit);
 	admit->noted = false;
 	admit->stored = (struct ruler_cursor){ "0-0", 0 };
 	ruler_undecided_clear(ruler);
@@ -331,6 +335,8 @@ ruler_admit_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		return;
 	}
 	build(ruler, now_ms, page, out);
+	if (admit->wanted_count > 0 && !admit->isolates)
+		ruler_scout(ruler, now_ms, page, out);
 	if (!has_moved(admit))
 		return; /* waits for an answer, or for more room in `out` */
 	if (ruler_batch_fits(ruler, out)) {

@@ -6,32 +6,48 @@
 #define SALTS_MAX 16 /* collisions of 128 bits in a row: somebody breaks the hash */
 
 static int
-ask(struct ruler *ruler, struct id128 id, struct call_list *out)
+ask(struct ruler *ruler, struct id128 id, size_t size, struct call_list *out)
 {
+	struct ruler_admit *admit = &ruler->admit;
 	char key[3 + ID_HEX_LEN + 1] = "px:";
 
-	if (!ruler_fits(out, 4, 256))
+	if (admit->wanted_count == RULER_WANTED_MAX || !ruler_fits(out, 4, 256))
 		return ERR_FULL;
 	id_encode(id, key + 3);
 	key[3 + ID_HEX_LEN] = '\0';
-	ruler->admit.wanted = id;
-	ruler->admit.waits = true;
-	call_begin(out, ruler_tag(ruler, RULER_CALL_SEGMENT, 0));
+	call_begin(out, ruler_tag(ruler, RULER_CALL_SEGMENT, admit->wanted_count));
+	admit->wanted[admit->wanted_count++] = id;
+	admit->wanted_bytes += size;
+	admit->waits = true;
 	call_text(out, "GET");
 	protocol_call_key(out, ruler->config->ns, key);
 	return ERR_AGAIN;
 }
 
 void
+ruler_intern_forget(struct ruler_admit *admit)
+{
+	admit->wanted_count = 0;
+	admit->wanted_answered = 0;
+	admit->wanted_bytes = 0;
+}
+
+void
 ruler_intern_on_segment(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                         const struct reply *reply)
 {
-	struct id128 id = ruler->admit.wanted;
-	uint32_t node = ruler_known_node(&ruler->known, id);
+	struct ruler_admit *admit = &ruler->admit;
+	struct id128 id;
+	uint32_t node;
 
 	(void)now_ms;
-	(void)index;
-	ruler->admit.waits = false;
+	VERIFY(index < admit->wanted_count);
+	id = admit->wanted[index];
+	node = ruler_known_node(&ruler->known, id);
+	if (++admit->wanted_answered == admit->wanted_count) {
+		ruler_intern_forget(admit);
+		admit->waits = false;
+	}
 	if (reply->kind != REPLY_TEXT) {
 		ruler->known.nodes[node].flags &= ~(uint32_t)RULER_NODE_STORED;
 		return;
@@ -104,7 +120,7 @@ intern_node(struct ruler *ruler, struct ruler_job *job, uint32_t i, struct call_
 			    ruler->known.nodes[node].flags & RULER_NODE_PENDING)
 				return ERR_FULL; /* it is on its way; ask when it is there
 				                  */
-			return ask(ruler, id, out);
+			return ask(ruler, id, value.len, out);
 		case MATCH_OTHER:
 			ruler_note(
 				ruler, RULER_WARNING,
@@ -156,6 +172,43 @@ ruler_intern_job(struct ruler *ruler, struct ruler_job *job, struct call_list *o
 		name_twin(ruler, job, i);
 	}
 	return 0;
+}
+
+static bool
+is_wanted(const struct ruler_admit *admit, struct id128 id)
+{
+	for (uint32_t i = 0; i < admit->wanted_count; i++)
+		if (id_equals(admit->wanted[i], id))
+			return true;
+	return false;
+}
+
+/* What comes must not push out what came for the job that waits. */
+static size_t
+room_ahead(const struct ruler_config *config)
+{
+	return MIN(config->read_size, config->segments_size_max / 4);
+}
+
+bool
+ruler_intern_ahead(struct ruler *ruler, const struct ruler_job_reader *reader,
+                   const struct ruler_job *job, struct call_list *out)
+{
+	for (uint32_t i = 0; job->split && i < job->lineage.count; i++) {
+		struct id128 id = job->lineage.nodes[i].id;
+		struct span value = ruler_job_segment(reader, i);
+		uint32_t node = ruler_shelf_find(&ruler->known.node_shelf, id);
+
+		if (compare(ruler, id, value) != MATCH_UNKNOWN ||
+		    is_wanted(&ruler->admit, id) ||
+		    (node != RULER_SHELF_NONE &&
+		     ruler->known.nodes[node].flags & RULER_NODE_PENDING))
+			continue;
+		if (ruler->admit.wanted_bytes + value.len > room_ahead(ruler->config) ||
+		    ask(ruler, id, value.len, out) != ERR_AGAIN)
+			return false;
+	}
+	return true;
 }
 
 static void

@@ -14,6 +14,15 @@ MUST_USE int ruler_intern_job(struct ruler *ruler, struct ruler_job *job,
 void ruler_intern_stored(struct ruler *ruler);
 void ruler_intern_undo(struct ruler *ruler);
 
+/* The same bytes of a job whose turn is not yet: false if no more may be asked for.  So
+ * much is asked for at once as fits well into what is kept for comparison. */
+MUST_USE bool ruler_intern_ahead(struct ruler *ruler,
+                                 const struct ruler_job_reader *reader,
+                                 const struct ruler_job *job, struct call_list *out);
+
+/* Answers that are under way will not come. */
+void ruler_intern_forget(struct ruler_admit *admit);
+
 void ruler_intern_on_segment(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                              const struct reply *reply);
 

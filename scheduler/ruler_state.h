@@ -4,6 +4,7 @@
  *   ruler_rebuild   memory from Redis, after every take-over and every doubt
  *   ruler_inbox     pages of entries, and where admission stands
  *   ruler_admit     jobs of a page into one call of `admit`
+ *   ruler_scout     segments of the jobs behind one that waits
  *   ruler_events    lines of the event stream for the core
  *   ruler_grant     commands of the core into calls, and their outcomes
  *   ruler_ledger    the same lines for the ledger: what was paid, and why
@@ -35,6 +36,7 @@
 #define RULER_SESSIONS_MAX  4096
 #define RULER_PREFIXES_MAX  64
 #define RULER_WRITERS_MAX   512
+#define RULER_WANTED_MAX    64 /* segments asked for at once */
 #define RULER_UNDECIDED_MAX 64
 #define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
 
@@ -187,8 +189,11 @@ struct ruler_admit {
 	struct ruler_batch_family *families;
 	struct id128 *pending; /* nodes whose segments go out with it */
 	uint32_t pending_count;
-	struct id128 wanted; /* segment or prefix that is asked for */
+	struct id128 wanted[RULER_WANTED_MAX];  /* segments that are asked for */
+	uint32_t wanted_count, wanted_answered; /* none: both 0 */
+	size_t wanted_bytes;                    /* if they are what they should be */
 	struct ruler_job_reader reader;
+	struct ruler_job_reader scout; /* of jobs that are not due yet */
 };
 
 /* Jobs in `later` whose prefix may be there by now, looked at one by one. */

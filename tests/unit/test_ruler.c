@@ -629,25 +629,13 @@ END_TEST
 #define TOOLS  "11111111111111111111111111111111"
 #define SYSTEM "22222222222222222222222222222222"
 
-/* Takes over a namespace that already has the family of `send_large(…, 'a')`. */
+/* The record of the family that an admit has stored. */
 static void
-rule_over_family(char tools[33], char system[33])
+append_family(char *out, size_t size, const char *tools, const char *system)
 {
-	char families[600], record[400];
-	struct rig_call *admit;
-	uint32_t at, count;
-	size_t len;
 	struct protocol_family family = { .live = 1, .input = 4, .output = 1024 };
-	char lanes[64], px[80];
-
-	rig_rule(&rig); /* once, to learn the ids */
-	send_large("6-0", 'a');
-	admit = rig_expect(&rig, "admit");
-	at = group(admit, 'X', &count);
-	(void)snprintf(tools, 33, "%s", rig_word(admit, at));
-	(void)snprintf(system, 33, "%s", rig_word(admit, at + 2));
-	rig_fini(&rig);
-	rig_init(&rig);
+	char lanes[64], px[80], record[400];
+	size_t len;
 
 	(void)snprintf(lanes, sizeof(lanes), "%s.0", system);
 	(void)snprintf(px, sizeof(px), "%s,%s", tools, system);
@@ -661,8 +649,40 @@ rule_over_family(char tools[33], char system[33])
 		protocol_record_print_family(&family, record, sizeof(record) - 1, &len),
 		0);
 	record[len] = '\0';
-	(void)snprintf(families, sizeof(families), "[0 [%s '%s']]", system, record);
+	(void)snprintf(out + strlen(out), size - strlen(out), " %s '%s'", system, record);
+}
+
+/* Takes over a namespace that already has the families of `send_large(…, letter)`; the
+ * ids are those of the last one. */
+static void
+rule_over_families(const char *letters, char tools[33], char system[33])
+{
+	char families[4000] = "[0 [";
+	struct rig_call *admit;
+	uint32_t at, count;
+
+	rig_rule(&rig); /* once, to learn the ids */
+	for (const char *letter = letters; *letter; letter++) {
+		send_large("6-0", *letter);
+		admit = rig_expect(&rig, "admit");
+		at = group(admit, 'X', &count);
+		if (count == 2)
+			(void)snprintf(tools, 33, "%s", rig_word(admit, at));
+		(void)snprintf(system, 33, "%s", rig_word(admit, at + 2 * (count - 1)));
+		append_family(families, sizeof(families), tools, system);
+		rig_answer(&rig, admit, "[OK 1000]");
+	}
+	rig_fini(&rig);
+	rig_init(&rig);
+	(void)snprintf(families + strlen(families), sizeof(families) - strlen(families),
+	               "]]");
 	rig_rule_over(&rig, families, "[0 []]");
+}
+
+static void
+rule_over_family(char tools[33], char system[33])
+{
+	rule_over_families("a", tools, system);
 }
 
 START_TEST(ruler_compares_bytes_before_it_reuses_a_segment)
@@ -676,6 +696,7 @@ START_TEST(ruler_compares_bytes_before_it_reuses_a_segment)
 	get = rig_expect(&rig, "GET px");
 	ck_assert_str_eq(strchr(rig_word(get, 0), ':') + 1 + 3, tools);
 	rig_answer(&rig, get, "'not these bytes'");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
 	admit = rig_expect(&rig, "admit"); /* all below it have other ids, too */
 	at = group(admit, 'X', &count);
 	ck_assert_uint_eq(count, 2);
@@ -752,6 +773,47 @@ START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
 	ck_assert_str_eq(rig_word(admit, 1), "6-0");
 	ck_assert_str_eq(rig_word(admit, 3), "8-0");
 	ck_assert_uint_eq(count_of(admit, 'E'), 2);
+}
+END_TEST
+
+/* How many segments are asked for by now, all of them answered with `value`. */
+static uint32_t
+answer_segments(const char *value)
+{
+	struct rig_call *get;
+	uint32_t count = 0;
+
+	for (; (get = rig_find(&rig, "GET px")) != NULL; count++)
+		rig_answer(&rig, get, value);
+	return count;
+}
+
+/* The page takes two admissions, not one for each job that has to be compared. */
+START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
+{
+	char tools[33], system[33], entries[20000] = "[[6-0 " SMALL "]";
+	struct rig_call *admit;
+
+	rule_over_families("abc", tools, system);
+	for (char letter = 'a'; letter <= 'c'; letter++)
+		(void)snprintf(
+			entries + strlen(entries), sizeof(entries) - strlen(entries),
+			" %s [7-%d1 " SMALL "]",
+			large_entry((char[]){ '7', '-', letter - 'a' + '1', '0', 0 },
+		                    letter),
+			letter - 'a' + 1);
+	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries), "]");
+	rig_hold(&rig, "admit");
+	rig_hold(&rig, "GET px");
+	rig_inbox(&rig, entries);
+	rig_answer(&rig, rig_expect(&rig, "admit"), "[OK 1000]");
+	ck_assert_ptr_null(rig_find(&rig, "admit"));
+	ck_assert_uint_eq(answer_segments("~"),
+	                  4); /* the tools of all, and three prompts */
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 3), "7-31");
+	ck_assert_uint_eq(count_of(admit, 'E'), 6);
+	ck_assert_uint_eq(count_of(admit, 'X'), 4);
 }
 END_TEST
 
@@ -1072,6 +1134,7 @@ main(void)
 		ruler_asks_once_and_reuses_equal_bytes,
 		ruler_stores_a_segment_that_redis_does_not_have,
 		ruler_waits_for_a_segment_and_loses_no_job,
+		ruler_asks_for_all_segments_that_a_page_wants_at_once,
 		ruler_stores_the_event_cursor_with_what_it_decided,
 		ruler_reads_events_often_while_something_is_due,
 		ruler_elects_one_writer_when_a_worker_is_there,
