@@ -107,14 +107,19 @@ def enqueue(fleet, jobs):
         assert isinstance(answer, bytes), answer
 
 
-def play(fleet, count, seed=1, kills=3):
+def play(fleet, count, seed=1, kills=3, say=lambda text: None):
     """Runs `count` jobs to their end; kills the ruler `kills` times while they run."""
     jobs = bodies_of(count, seed)
     results, sent, killed = {}, 0, 0
     fleet.start_all(workers=2, slots=100)
     fleet.http("/knobs", {"fault_next": "stream_error", "fault_next_count": 3})
-    deadline = time.monotonic() + 120 + count / 50
+    began = said = time.monotonic()
+    deadline = began + 120 + count / 50
     while len(results) < count:
+        if time.monotonic() - said > 20:
+            said = time.monotonic()
+            say(f"{len(results)} of {count} jobs ended, {len(results) / (said - began):.0f} a "
+                f"second; the ruler was killed {killed} times")
         assert time.monotonic() < deadline, f"{len(results)} of {count} jobs ended"
         while sent < count and sent - len(results) < 400:
             chunk = list(itertools.islice(jobs, min(50, count - sent)))
@@ -139,7 +144,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="warmq-ledger-") as directory:
         with Fleet(directory, OPTIONS, knobs={**KNOBS, **FAULTS}) as fleet:
             started = time.monotonic()
-            play(fleet, options.jobs, options.seed, kills=max(3, options.jobs // 5000))
+            play(fleet, options.jobs, options.seed, kills=max(3, options.jobs // 5000),
+                 say=lambda text: print(text, flush=True))
             took = time.monotonic() - started
             sums, stats = settled(fleet), fleet.stats()
     wrong = differences(sums, stats)

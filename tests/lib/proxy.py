@@ -118,8 +118,6 @@ class Link:
         async for frame in self.frames(self.client_reader):
             await self.proxy.flowing.wait()
             trip = self.proxy.count_trip(frame)
-            if frame[:40].upper().find(b"SUBSCRIBE") > 0:
-                self.subscribed = True
             if trip and trip.action == "freeze":
                 trip.call()
                 self.proxy.freeze(trip.seconds)
@@ -138,6 +136,8 @@ class Link:
                 return
             if not self.subscribed:
                 self.pending.append(trip)
+            if frame[:40].upper().find(b"SUBSCRIBE") > 0:
+                self.subscribed = True  # what comes behind the first answer answers nothing
             self.upstream.write(frame)
             await self.upstream.drain()
 
