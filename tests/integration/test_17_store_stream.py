@@ -72,9 +72,9 @@ def test_an_exhausted_inbox_is_repaired_as_the_manual_says_17(store):
     worker.settle(jobs)
     assert store.redis.xlen(store.key("jobs")) == 0
     now = store.now()
-    store.redis.execute_command("XSETID", store.key("jobs"), f"{now}-0", "ENTRIESADDED", 0,
-                                "MAXDELETEDID", "0-0")
     store.redis.hset(store.key("meta"), "cursor", f"{now}-0 0")
+    store.wait_past(now)
+    store.redis.delete(store.key("jobs"))
     assert Worker(store).claim().ids == [] and store.enqueue(family) == \
         [store.redis.xrange(store.key("jobs"))[0][0]]
     assert len(worker.claim().jobs) == 1
