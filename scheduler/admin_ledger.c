@@ -4,6 +4,7 @@
 #include "scheduler/ruler_view_json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define HOUR_MS    LEDGER_VIEW_HOUR_MS
 #define BURSTS_MAX 30
@@ -21,17 +22,6 @@ put_money(struct buffer *out, const char *name, uint64_t nanodollars)
 	               (unsigned long long)(nanodollars / NANO),
 	               (unsigned long long)(nanodollars % NANO));
 	ruler_view_json_raw(out, name, span_from(text));
-}
-
-static uint64_t
-avoidable_of(const struct ledger_sums *sums)
-{
-	uint64_t extra = 0;
-
-	for (uint32_t i = 0; i < LEDGER_CAUSE_COUNT; i++)
-		if (ledger_cause_is_avoidable((enum ledger_cause)i))
-			extra += sums->causes[i].extra;
-	return extra;
 }
 
 static void
@@ -63,7 +53,7 @@ put_sums(const char *name, const struct ledger_sums *sums, struct buffer *out)
 	ruler_view_json_ratio(out, "token_read_ratio", sums->read,
 	                      sums->read + sums->written + sums->uncached);
 	put_money(out, "cost", sums->cost);
-	put_money(out, "avoidable", avoidable_of(sums));
+	put_money(out, "avoidable", ledger_view_avoidable(sums));
 	put_money(out, "saved", sums->saved);
 	ruler_view_json_number(out, "unpriced", sums->unpriced);
 	ruler_view_json_number(out, "unreported", sums->unreported);
@@ -113,29 +103,83 @@ put_hours(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
 		ruler_view_json_number(out, "written", sums.written);
 		ruler_view_json_number(out, "uncached", sums.uncached);
 		put_money(out, "cost", sums.cost);
-		put_money(out, "avoidable", avoidable_of(&sums));
+		put_money(out, "avoidable", ledger_view_avoidable(&sums));
 		ruler_view_json_close(out, '}');
 	}
 	ruler_view_json_close(out, ']');
 }
 
-/* ---- bursts ---------------------------------------------------------------------- */
+/* ---- since when it is dearer ----------------------------------------------------- */
+
+#define DAY_HOURS   24
+#define JUMP_LEAST  (NANO / 20) /* 5 cents an hour are no incident */
+#define JUMP_FACTOR 3           /* halves: dearer by half */
+
+struct costs {
+	uint64_t hour[LEDGER_HOURS]; /* of so many hours ago; this one as a whole hour */
+	uint32_t known;
+};
+
+/* The hour that has begun goes on as it and the one before went. */
+static struct costs
+costs_of(const struct ledger *ledger, uint32_t route, uint64_t first_ms, uint64_t now_ms)
+{
+	uint64_t past_ms = now_ms % HOUR_MS;
+	struct costs costs = { 0 };
+
+	costs.known = (uint32_t)MIN(
+		(hour_of(now_ms) - MIN(hour_of(first_ms), now_ms)) / HOUR_MS + 1,
+		LEDGER_HOURS);
+	for (uint32_t back = 0; back < costs.known; back++)
+		costs.hour[back] = hour_before(ledger, route, now_ms, back).cost;
+	if (costs.known > 1)
+		costs.hour[0] += costs.hour[1] * (HOUR_MS - past_ms) / HOUR_MS;
+	return costs;
+}
+
+/* Compared with the day before it, as far as that is known. */
+static bool
+is_dearer(const struct costs *costs, uint32_t back, uint64_t *ret_before)
+{
+	uint32_t count = MIN(costs->known - MIN(costs->known, back + 1), DAY_HOURS);
+	uint64_t sum = 0;
+
+	if (count == 0)
+		return false;
+	for (uint32_t i = 1; i <= count; i++)
+		sum += costs->hour[back + i];
+	*ret_before = sum / count;
+	return costs->hour[back] * 2 > *ret_before * JUMP_FACTOR &&
+	       costs->hour[back] > *ret_before + JUMP_LEAST;
+}
 
 static void
-put_id(struct buffer *out, const char *name, struct id128 id)
+put_jump(const struct costs *costs, uint64_t now_ms, struct buffer *out)
 {
-	char hex[ID_HEX_LEN];
+	uint64_t before, earlier;
+	uint32_t back = 0;
 
-	id_encode(id, hex);
-	ruler_view_json_text(out, name, (struct span){ hex, ID_HEX_LEN });
+	if (!is_dearer(costs, 0, &before))
+		return;
+	while (back + 1 < DAY_HOURS && is_dearer(costs, back + 1, &earlier)) {
+		before = earlier;
+		back++;
+	}
+	ruler_view_json_open(out, "jump", '{');
+	ruler_view_json_number(out, "at_ms", hour_of(now_ms) - (uint64_t)back * HOUR_MS);
+	put_money(out, "from", before);
+	put_money(out, "to", costs->hour[0]);
+	ruler_view_json_close(out, '}');
 }
+
+/* ---- bursts ---------------------------------------------------------------------- */
 
 static void
 put_burst(const struct ledger_view_burst *burst, struct buffer *out)
 {
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_text(out, "route", burst->route);
-	put_id(out, "family", burst->family);
+	ruler_view_json_id(out, "family", burst->family);
 	ruler_view_json_number(out, "start_ms", burst->start_ms);
 	ruler_view_json_number(out, "starts", burst->starts);
 	ruler_view_json_number(out, "hits", burst->hits);
@@ -169,6 +213,38 @@ put_bursts(const struct ledger *ledger, uint32_t route, struct buffer *out)
 /* ---- places ---------------------------------------------------------------------- */
 
 static void
+put_rests(const struct ledger_view_place *place, struct buffer *out)
+{
+	ruler_view_json_open(out, "rests", '[');
+	for (uint32_t i = 0; i < LEDGER_VIEW_RESTS; i++) {
+		const struct ledger_view_rest *rest = &place->rests[i];
+
+		if (rest->kept + rest->gone == 0)
+			continue;
+		ruler_view_json_open(out, NULL, '{');
+		ruler_view_json_number(out, "from_ms", rest->from_ms);
+		ruler_view_json_number(out, "to_ms", rest->to_ms);
+		ruler_view_json_number(out, "kept", rest->kept);
+		ruler_view_json_number(out, "gone", rest->gone);
+		ruler_view_json_close(out, '}');
+	}
+	ruler_view_json_close(out, ']');
+}
+
+static void
+put_ahead(const struct ledger *ledger, struct buffer *out)
+{
+	struct ledger_view_ahead ahead = ledger_view_ahead(ledger);
+
+	ruler_view_json_open(out, "ahead", '{');
+	ruler_view_json_number(out, "calls", ahead.calls);
+	put_money(out, "cost", ahead.cost);
+	ruler_view_json_number(out, "used", ahead.used);
+	ruler_view_json_number(out, "wasted", ahead.wasted);
+	ruler_view_json_close(out, '}');
+}
+
+static void
 put_places(const struct ledger *ledger, struct buffer *out)
 {
 	struct ledger_view_place place;
@@ -178,6 +254,8 @@ put_places(const struct ledger *ledger, struct buffer *out)
 		ruler_view_json_open(out, NULL, '{');
 		ruler_view_json_text(out, "place", place.name);
 		ruler_view_json_number(out, "last_ms", place.last_ms);
+		ruler_view_json_number(out, "ttl_ms", place.ttl_ms);
+		put_rests(&place, out);
 		put_sums("ever", &place.ever, out);
 		ruler_view_json_close(out, '}');
 	}
@@ -190,7 +268,7 @@ static void
 put_version(const struct ledger_view_version *version, struct buffer *out)
 {
 	ruler_view_json_open(out, NULL, '{');
-	put_id(out, "family", version->family);
+	ruler_view_json_id(out, "family", version->family);
 	ruler_view_json_text(out, "place", version->place);
 	ruler_view_json_number(out, "number", version->number);
 	ruler_view_json_number(out, "first_ms", version->first_ms);
@@ -204,6 +282,7 @@ put_version(const struct ledger_view_version *version, struct buffer *out)
 	ruler_view_json_ratio(out, "share", version->share_permille, 1000);
 	ruler_view_json_bool(out, "alive", version->alive);
 	ruler_view_json_bool(out, "variant", version->variant);
+	ruler_view_json_bool(out, "twin", version->twin);
 	ruler_view_json_bool(out, "split", version->split);
 	ruler_view_json_close(out, '}');
 }
@@ -220,14 +299,74 @@ put_versions(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
 	ruler_view_json_close(out, ']');
 }
 
+/* Prefixes that came to a route that had one, of all routes, the newest first. */
+#define CHANGES_MAX 20
+
+struct change {
+	struct span route;
+	struct ledger_view_version version;
+};
+
+static int
+by_time(const void *left, const void *right)
+{
+	const struct change *a = left, *b = right;
+
+	if (a->version.first_ms != b->version.first_ms)
+		return a->version.first_ms > b->version.first_ms ? -1 : 1;
+	return a->version.number > b->version.number ? -1 : 1;
+}
+
+static uint32_t
+add_changes(const struct ledger *ledger, uint32_t i, uint64_t now_ms,
+            struct change *changes, uint32_t count)
+{
+	struct ledger_view_version version;
+	struct ledger_view_route route;
+
+	ledger_view_route(ledger, i, now_ms, &route);
+	for (uint32_t j = 0; ledger_view_version(ledger, i, j, now_ms, &version); j++)
+		if (version.number > 1)
+			changes[count++] = (struct change){ route.name, version };
+	return count;
+}
+
+static void
+put_changes(const struct ledger *ledger, uint64_t now_ms, struct buffer *out)
+{
+	struct change changes[(LEDGER_ROUTES + 1) * LEDGER_VERSIONS];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < ledger_view_routes(ledger); i++)
+		count = add_changes(ledger, i, now_ms, changes, count);
+	qsort(changes, count, sizeof(*changes), by_time);
+	ruler_view_json_open(out, "changes", '[');
+	for (uint32_t i = 0; i < MIN(count, CHANGES_MAX); i++) {
+		const struct ledger_view_version *version = &changes[i].version;
+
+		ruler_view_json_open(out, NULL, '{');
+		ruler_view_json_number(out, "at_ms", version->first_ms);
+		ruler_view_json_text(out, "route", changes[i].route);
+		ruler_view_json_id(out, "family", version->family);
+		ruler_view_json_number(out, "number", version->number);
+		ruler_view_json_number(out, "tokens", version->tokens);
+		ruler_view_json_text(out, "place", version->place);
+		ruler_view_json_bool(out, "twin", version->twin);
+		ruler_view_json_close(out, '}');
+	}
+	ruler_view_json_close(out, ']');
+}
+
 static void
 put_route(const struct ledger *ledger, uint32_t i, uint64_t now_ms, struct buffer *out)
 {
 	struct ledger_sums last = hour_before(ledger, i, now_ms, 1);
 	struct ledger_sums yesterday = hour_before(ledger, i, now_ms, 24);
 	struct ledger_view_route route;
+	struct costs costs;
 
 	ledger_view_route(ledger, i, now_ms, &route);
+	costs = costs_of(ledger, i, route.first_ms, now_ms);
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_text(out, "route", route.name);
 	ruler_view_json_number(out, "first_ms", route.first_ms);
@@ -240,7 +379,8 @@ put_route(const struct ledger *ledger, uint32_t i, uint64_t now_ms, struct buffe
 	put_money(out, "last_hour", last.cost);
 	put_money(out, "yesterday", yesterday.cost);
 	put_money(out, "week", route.week.cost);
-	put_money(out, "avoidable", avoidable_of(&route.week));
+	put_money(out, "avoidable", ledger_view_avoidable(&route.week));
+	put_jump(&costs, now_ms, out);
 	ruler_view_json_number(out, "read", route.week.read);
 	ruler_view_json_number(out, "written", route.week.written);
 	ruler_view_json_close(out, '}');
@@ -291,6 +431,9 @@ admin_ledger_serve(struct admin *admin, const struct http_server_request *reques
 	put_hours(ledger, route, now_ms, out);
 	put_bursts(ledger, route, out);
 	put_places(ledger, out);
+	put_ahead(ledger, out);
+	put_changes(ledger, now_ms, out);
+	board_put_changes(&admin->board, CHANGES_MAX, out);
 	if (name.len > 0)
 		put_versions(ledger, route, now_ms, out);
 	ruler_view_json_open(out, "routes", '[');

@@ -242,6 +242,16 @@ copy(char *to, size_t size, struct span text)
 	to[len] = '\0';
 }
 
+/* A warning, or a word about this process itself; not what happens to single jobs. */
+static bool
+is_change(const struct ruler_note *note)
+{
+	if (note->job.len > 0)
+		return false;
+	return note->level > RULER_INFO ||
+	       note->route.len + note->family.len + note->budget.len == 0;
+}
+
 void
 board_note(struct board *board, uint64_t now_ms, const struct ruler_note *note)
 {
@@ -257,4 +267,9 @@ board_note(struct board *board, uint64_t now_ms, const struct ruler_note *note)
 	copy(it->budget, sizeof(it->budget), note->budget);
 	board->notes_next = (board->notes_next + 1) % BOARD_NOTES;
 	board->notes_count = MIN(board->notes_count + 1, (uint32_t)BOARD_NOTES);
+	if (!is_change(note))
+		return;
+	board->changes[board->changes_next] = *it;
+	board->changes_next = (board->changes_next + 1) % BOARD_CHANGES;
+	board->changes_count = MIN(board->changes_count + 1, (uint32_t)BOARD_CHANGES);
 }

@@ -19,6 +19,7 @@
 #define BOARD_TRAIL         60 /* ten minutes */
 #define BOARD_TRAIL_SAMPLES 2  /* totals between two of them */
 #define BOARD_NOTES         256
+#define BOARD_CHANGES       64
 #define BOARD_LIMIT_MAX     200 /* rows of one page */
 
 /* What all families of one kind have together. */
@@ -85,6 +86,9 @@ struct board {
 	uint32_t turn;              /* of board_sample */
 	struct board_note notes[BOARD_NOTES];
 	uint32_t notes_next, notes_count;
+	struct board_note
+		changes[BOARD_CHANGES]; /* of them, those that change what goes on */
+	uint32_t changes_next, changes_count;
 	struct board_pick *picks; /* of board_select */
 	struct board_places *places;
 };
@@ -162,6 +166,9 @@ void board_put_brief(const struct board *board, const struct board_row *row,
                      struct buffer *out); /* members: what a cell of a table shows */
 void board_put_totals(const struct board *board, struct buffer *out);
 void board_put_notes(const struct board *board, uint32_t max, struct buffer *out);
+
+/* Restarts, switches, accounts that are parked: not what goes on all the time. */
+void board_put_changes(const struct board *board, uint32_t max, struct buffer *out);
 
 /* The last requests of a family that wrote, the latest first, as an array. */
 void board_put_writers(const struct board *board, struct id128 family,

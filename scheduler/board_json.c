@@ -137,27 +137,44 @@ board_put_totals(const struct board *board, struct buffer *out)
 	}
 }
 
+static void
+put_note(const struct board_note *note, struct buffer *out)
+{
+	static const char *const levels[] = { "debug", "info", "warning", "error" };
+
+	ruler_view_json_open(out, NULL, '{');
+	ruler_view_json_number(out, "at_ms", note->at_ms);
+	ruler_view_json_text(out, "level", span_from(levels[note->level]));
+	ruler_view_json_text(out, "text", span_from(note->text));
+	ruler_view_json_text(out, "route", span_from(note->route));
+	ruler_view_json_text(out, "family", span_from(note->family));
+	ruler_view_json_text(out, "budget", span_from(note->budget));
+	ruler_view_json_close(out, '}');
+}
+
 void
 board_put_notes(const struct board *board, uint32_t max, struct buffer *out)
 {
-	static const char *const levels[] = { "debug", "info", "warning", "error" };
 	uint32_t count = MIN(board->notes_count, max);
 
 	ruler_view_json_open(out, "notes", '[');
-	for (uint32_t i = 1; i <= count; i++) {
-		const struct board_note *note =
-			&board->notes[(board->notes_next + BOARD_NOTES - i) %
-		                      BOARD_NOTES];
+	for (uint32_t i = 1; i <= count; i++)
+		put_note(&board->notes[(board->notes_next + BOARD_NOTES - i) %
+		                       BOARD_NOTES],
+		         out);
+	ruler_view_json_close(out, ']');
+}
 
-		ruler_view_json_open(out, NULL, '{');
-		ruler_view_json_number(out, "at_ms", note->at_ms);
-		ruler_view_json_text(out, "level", span_from(levels[note->level]));
-		ruler_view_json_text(out, "text", span_from(note->text));
-		ruler_view_json_text(out, "route", span_from(note->route));
-		ruler_view_json_text(out, "family", span_from(note->family));
-		ruler_view_json_text(out, "budget", span_from(note->budget));
-		ruler_view_json_close(out, '}');
-	}
+void
+board_put_changes(const struct board *board, uint32_t max, struct buffer *out)
+{
+	uint32_t count = MIN(board->changes_count, max);
+
+	ruler_view_json_open(out, "notes", '[');
+	for (uint32_t i = 1; i <= count; i++)
+		put_note(&board->changes[(board->changes_next + BOARD_CHANGES - i) %
+		                         BOARD_CHANGES],
+		         out);
 	ruler_view_json_close(out, ']');
 }
 

@@ -423,10 +423,8 @@ put_line(struct board *board, const struct line *line, uint64_t now_ms, bool wit
 {
 	const struct cell *cells = &board->places->cells[line->first];
 	const struct ruler_family *family = family_of(board, &board->rows[cells[0].row]);
-	char hex[ID_HEX_LEN];
 
-	id_encode(cells[0].twin, hex);
-	ruler_view_json_text(out, "prefix", (struct span){ hex, ID_HEX_LEN });
+	ruler_view_json_id(out, "prefix", cells[0].twin);
 	ruler_view_json_text(out, "route", span_from(family->route));
 	ruler_view_json_bool(out, "everywhere", line->everywhere);
 	ruler_view_json_open(out, "cells", '[');

@@ -57,17 +57,6 @@ cost_of(const struct ledger_sums *sums)
 }
 
 static uint64_t
-avoidable_of(const struct ledger_sums *sums)
-{
-	uint64_t extra = 0;
-
-	for (uint32_t i = 0; i < LEDGER_CAUSE_COUNT; i++)
-		if (ledger_cause_is_avoidable((enum ledger_cause)i))
-			extra += sums->causes[i].extra;
-	return extra;
-}
-
-static uint64_t
 saved_of(const struct ledger_sums *sums)
 {
 	return sums->saved;
@@ -141,7 +130,8 @@ metrics_money_write(const struct ledger *ledger, uint64_t now_ms, struct buffer 
 	put_dollars(ledger, now_ms, "warmq_dollars_total",
 	            "Price of all calls with known usage.", cost_of, out);
 	put_dollars(ledger, now_ms, "warmq_avoidable_dollars_total",
-	            "Of that, what a better set-up would have saved.", avoidable_of, out);
+	            "Of that, what a better set-up would have saved.",
+	            ledger_view_avoidable, out);
 	put_dollars(ledger, now_ms, "warmq_saved_dollars_total",
 	            "What holding saved in bursts, against starting all on arrival.",
 	            saved_of, out);

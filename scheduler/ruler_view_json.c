@@ -81,6 +81,15 @@ ruler_view_json_raw(struct buffer *out, const char *name, struct span json)
 }
 
 void
+ruler_view_json_id(struct buffer *out, const char *name, struct id128 id)
+{
+	char hex[ID_HEX_LEN];
+
+	id_encode(id, hex);
+	ruler_view_json_text(out, name, (struct span){ hex, ID_HEX_LEN });
+}
+
+void
 ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum)
 {
 	uint64_t input = sum->read + sum->written + sum->uncached;
@@ -374,10 +383,8 @@ ruler_view_json_members(const struct ruler *ruler, uint32_t place,
 {
 	const struct ruler_known *known = &ruler->known;
 	const struct ruler_family *family = &known->families[place];
-	char hex[ID_HEX_LEN];
 
-	id_encode(family->id, hex);
-	ruler_view_json_text(out, "id", (struct span){ hex, ID_HEX_LEN });
+	ruler_view_json_id(out, "id", family->id);
 	ruler_view_json_text(out, "route", span_from(family->route));
 	ruler_view_json_text(out, "pool", span_from(known->pools[family->pool].name));
 	ruler_view_json_text(out, "budget",
@@ -398,10 +405,8 @@ ruler_view_json_brief(const struct ruler *ruler, uint32_t place,
 	const struct ruler_family *family = &known->families[place];
 	const struct core_lane_view *leaf;
 	struct core_family_view view;
-	char hex[ID_HEX_LEN];
 
-	id_encode(family->id, hex);
-	ruler_view_json_text(out, "family", (struct span){ hex, ID_HEX_LEN });
+	ruler_view_json_id(out, "family", family->id);
 	ruler_view_json_text(out, "budget",
 	                     span_from(known->budgets[family->budget].name));
 	if (core_family_view(ruler->core, family->id, &view) < 0) {

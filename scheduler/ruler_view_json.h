@@ -14,6 +14,7 @@ void ruler_view_json_number(struct buffer *out, const char *name, uint64_t value
 void ruler_view_json_text(struct buffer *out, const char *name, struct span value);
 void ruler_view_json_bool(struct buffer *out, const char *name, bool value);
 
+void ruler_view_json_id(struct buffer *out, const char *name, struct id128 id);
 void ruler_view_json_raw(struct buffer *out, const char *name, struct span json);
 
 /* part / whole, cut to thousandths; null if there is no whole. */

@@ -63,6 +63,45 @@ export function causes(now, all) {
   return rows.sort((a, b) => b.cost - a.cost || b.written + b.full - a.written - a.full);
 }
 
+// Dollars an hour now: this hour as far as it is, and of the one before what it lacks.
+export function hourly(ledger, of) {
+  const left = 1 - (ledger.now_ms % 3600000) / 3600000;
+  return of(ledger.this_hour) + of(ledger.last_hour) * left;
+}
+
+// What each route costs an hour, the largest difference to yesterday first.
+export function spend(ledger) {
+  const left = 1 - (ledger.now_ms % 3600000) / 3600000;
+  return ledger.routes.map((one) => ({ route: one.route, now: one.this_hour + one.last_hour * left, yesterday: one.yesterday, jump: one.jump,
+    average: one.week / Math.max(1, Math.min(168, (ledger.now_ms - one.first_ms) / 3600000)) }))
+    .filter((one) => one.now > 0 || one.yesterday > 0 || one.average > 0)
+    .sort((a, b) => (b.jump ? 1 : 0) - (a.jump ? 1 : 0) || Math.abs(b.now - b.yesterday) - Math.abs(a.now - a.yesterday) || b.now - a.now);
+}
+
+// Causes that a better set-up avoids, by what they cost an hour now.
+export function avoidable(ledger) {
+  const extra = (cause) => (sums) => (sums.causes.find((one) => one.cause === cause) || { extra: 0 }).extra;
+  return ledger.week.causes.filter((one) => one.avoidable).map((one) => ({ ...one, now: hourly(ledger, extra(one.cause)) }))
+    .filter((one) => one.now > 0).sort((a, b) => b.now - a.now);
+}
+
+const REMEDIES = {
+  stampede: "Is holding off, or does traffic pass WarmQ by?", hold_limit: "A longer hold_max helps, if the jobs can wait.",
+  proof_miss: "The lag is learned; it ends by itself.", drift: "Move what changes behind the shared part: the route's page names the byte.",
+  ttl_mismatch: "Does a proxy drop the longer life?", evicted_early: "A few are normal; many: others use this cache, or the account routes badly.",
+  other_place: "Send the route to fewer places.", keepwarm: "Ping earlier, or let it expire.", prewarm_wasted: "Warm later, or not at all.",
+  false_split: "Send the same setting: the provider does not tell the versions apart.", retry_waste: "Look at time-outs and at cancelled jobs.",
+};
+
+export function remedy(cause) {
+  return REMEDIES[cause] || "";
+}
+
+// A time in a note is a number for machines.
+export function noteWords(text) {
+  return text.replace(/\b1[5-9]\d{11}\b/g, (ms) => clock(Number(ms)));
+}
+
 const two = (value) => String(value).padStart(2, "0");
 
 export function clock(ms) {

@@ -88,7 +88,7 @@ export function noteList(notes, now) {
   return h("ol", { class: "notes" }, notes.map((note) => h("li", { class: note.level },
     h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.clock(note.at_ms)),
     h("span", {}, note.route ? [routeLink(note.route), " "] : null, note.budget ? [h("code", {}, note.budget), " "] : null,
-      note.text, note.family ? [" ", familyLink(note.family)] : null))));
+      model.noteWords(note.text), note.family ? [" ", familyLink(note.family)] : null))));
 }
 
 function tokensTile(history) {
@@ -103,11 +103,67 @@ function tokensTile(history) {
 
 function moneyTiles(ledger) {
   if (!ledger.week.cost) return [];
-  const now = ledger.this_hour, top = model.causes(now, now).find((one) => one.avoidable && one.extra > 0);
+  const top = model.avoidable(ledger)[0];
   return [
-    tile("Paid this hour", model.money(now.cost), `last hour ${model.money(ledger.last_hour.cost)}, yesterday ${model.money(ledger.yesterday.cost)}`, "", "#/routes"),
-    tile("Avoidable this hour", model.money(now.avoidable), top ? `mostly ${model.causeWord(top.cause)}` : "nothing to blame", now.avoidable > 0 ? "amber" : ""),
+    tile("Dollars an hour", model.money(model.hourly(ledger, (sums) => sums.cost)), `last hour ${model.money(ledger.last_hour.cost)}, this hour yesterday ${model.money(ledger.yesterday.cost)}`, "", "#/routes"),
+    tile("Avoidable an hour", model.money(model.hourly(ledger, (sums) => sums.avoidable)), top ? `mostly ${model.causeWord(top.cause)}` : "nothing to blame", top ? "amber" : ""),
   ];
+}
+
+// What each route costs, dearest change first.
+function spendTable(ledger) {
+  const rows = model.spend(ledger).slice(0, 8);
+  return table("Dollars an hour, by route", [
+    { label: "Route", class: "name", cell: (one) => routeLink(one.route) },
+    { label: "Now", number: true, cell: (one) => h("b", {}, model.money(one.now)) },
+    { label: "Yesterday", number: true, cell: (one) => model.money(one.yesterday) },
+    { label: "Week", number: true, cell: (one) => model.money(one.average) },
+    { label: "Dearer", cell: (one) => one.jump ? [badge("held", `since ${model.day(one.jump.at_ms).slice(5, 16)}`), h("span", { class: "detail" }, `from ${model.money(one.jump.from)}`)] : h("span", { class: "quiet" }, "no") },
+  ], rows, { id: "route", empty: "Nothing was paid yet." });
+}
+
+function avoidableList(ledger) {
+  const rows = model.avoidable(ledger).slice(0, 3);
+  if (rows.length === 0) return h("p", { class: "empty" }, "Nothing that a better set-up avoids was paid in the last hour.");
+  return h("ol", { class: "causes" }, rows.map((one) => h("li", { "data-key": one.cause }, h("b", {}, `${model.money(one.now)} an hour`), " ", badge("held", model.causeWord(one.cause)),
+    h("span", { class: "detail" }, ` ${one.meaning} ${model.remedy(one.cause)}`))));
+}
+
+// What changed, as one line of events: new prefixes from the ledger, the rest from the notes.
+export function changesOf(ledger) {
+  const versions = ledger.changes.map((one) => ({ at_ms: one.at_ms, tone: "later", route: one.route, family: one.family,
+    words: one.twin ? `came to ${one.place} too` : `has a new prefix, v${one.number}` }));
+  const notes = ledger.notes.map((one) => ({ at_ms: one.at_ms, tone: one.level === "info" ? "rest" : "held", route: one.route, budget: one.budget, family: one.family, words: model.noteWords(one.text) }));
+  return [...versions, ...notes].sort((a, b) => b.at_ms - a.at_ms);
+}
+
+function changeList(changes) {
+  if (changes.length === 0) return h("p", { class: "empty" }, "No new prefix, no restart, no account parked, no switch.");
+  return h("ol", { class: "changes" }, changes.slice(0, 8).map((one) => h("li", { class: one.tone }, h("time", { datetime: new Date(one.at_ms).toISOString() }, model.day(one.at_ms)),
+    h("span", {}, one.route ? [routeLink(one.route), " "] : null, one.budget ? [h("code", {}, one.budget), " "] : null, one.words, one.family ? [" ", familyLink(one.family)] : null))));
+}
+
+// How long entries really live, what was sent ahead, what went past WarmQ.
+function lifetimeTable(ledger) {
+  const rows = ledger.places.flatMap((place) => place.rests.map((rest) => ({ ...rest, place, id: `${place.place} ${rest.from_ms}` })));
+  return table("How long entries live", [
+    { label: "Place", cell: (one) => h("b", {}, one.place.place) },
+    { label: "After a rest of", cell: (one) => `${model.duration(one.from_ms)} ${one.to_ms ? `to ${model.duration(one.to_ms)}` : "or more"}` },
+    { label: "Asked for", number: true, cell: (one) => one.place.ttl_ms ? model.duration(one.place.ttl_ms) : "–" },
+    { label: "Was still there", number: true, cell: (one) => h("span", { class: one.gone > 0 && one.to_ms && one.to_ms <= one.place.ttl_ms ? "amber" : "" }, model.percent(one.kept / (one.kept + one.gone))) },
+    { label: "Found", number: true, cell: (one) => model.grouped(one.kept) },
+    { label: "Gone", number: true, cell: (one) => model.grouped(one.gone) },
+  ], rows, { id: "id", empty: "No prefix has rested for five seconds and was needed again since this scheduler began." });
+}
+
+function aheadFacts(ledger) {
+  const ahead = ledger.ahead, wasted = ledger.week.causes.find((one) => one.cause === "prewarm_wasted"), late = ledger.week.causes.find((one) => one.cause === "keepwarm");
+  return facts([
+    ["Warm-ups ahead of jobs", model.grouped(ahead.calls), `${model.money(ahead.cost)} since this scheduler began`],
+    ["Read by a job", model.grouped(ahead.used), ahead.calls ? "what they wrote, a job would have written" : ""],
+    ["For nobody", model.grouped(ahead.wasted), wasted ? `${model.money(wasted.extra)} this week` : ""],
+    ["Keep-warm pings that wrote", late ? model.grouped(late.calls) : "0", late ? `${model.money(late.extra)} this week` : "this version sends none"],
+  ]);
 }
 
 export function causeTable(ledger) {
@@ -169,12 +225,18 @@ export const overview = {
         tile("Dead", model.grouped(live.counts.dead), "since the scheduler began", live.counts.dead ? "red" : "", "#/dead"),
         tokensTile(history),
         moneyTiles(data.ledger)),
+      data.ledger.week.cost > 0 ? h("div", { class: "pair" },
+        section("Dollars an hour: now, at this hour yesterday, on average this week", spendTable(data.ledger)),
+        section("What could be avoided", avoidableList(data.ledger))) : null,
       section("Why jobs wait", reasonRows(live)),
+      section("What changed", changeList(changesOf(data.ledger))),
       h("div", { class: "pair" },
         section("Tokens a minute", h("div", { class: "chart", "data-keep": "chart-tokens" }, h("p", { class: "empty" }, "A line needs ten seconds."))),
         section("Jobs a minute", h("div", { class: "chart", "data-keep": "chart-jobs" }, h("p", { class: "empty" }, "A line needs ten seconds.")))),
       section("What was written, and why", causeTable(data.ledger), ledgerNotes(data.ledger)),
       section("Bursts", burstTable(data.ledger, true)),
+      section("How long entries really live", lifetimeTable(data.ledger)),
+      section("Warm-ups, and what they saved", aheadFacts(data.ledger)),
       section("Accounts", budgetTable(live, may)),
       section("What happened", noteList(live.notes.slice(0, 10), now)),
     ];

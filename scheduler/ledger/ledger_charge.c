@@ -209,10 +209,15 @@ teach(const struct charge *charge, const struct verdict *verdict)
 	if (call->sent_ms == EVENT_UNKNOWN ||
 	    (!verdict->hit && verdict->written + verdict->full == 0))
 		return;
+	ledger_rest_take(&charge->ledger->places[charge->target.place], entry,
+	                 call->sent_ms, verdict->hit);
+	charge->ledger->places[charge->target.place].ttl_ms = call->ttl_ms;
 	if (verdict->hit) {
 		ledger_book_hit(entry, call->sent_ms);
-		if (call->role != LANE_TICKET)
+		if (call->role != LANE_TICKET && entry->ahead.tokens > 0) {
 			entry->ahead.tokens = 0;
+			charge->ledger->ahead.used++;
+		}
 	} else {
 		ledger_book_write(entry, call, verdict->cause);
 		entry->life_ms = life_of(call);
@@ -261,6 +266,7 @@ ledger_charge_waste(struct ledger *ledger, struct ledger_entry *entry)
 	struct ledger_sums *hour = ledger_sums_hour(ledger, ahead->row, ahead->hour);
 	struct ledger_cause_sum *from, *to;
 
+	ledger->ahead.wasted++;
 	if (hour) {
 		from = &hour->causes[ahead->cause];
 		to = &hour->causes[LEDGER_PREWARM_WASTED];
@@ -504,6 +510,10 @@ count_call(struct charge *charge, const struct verdict *leaf)
 	             priced(charge->written, charge->write_price) +
 	             priced(charge->uncached, price->input) +
 	             priced(charge->output, price->output);
+	if (call->purpose != LEDGER_FOR_JOB) {
+		charge->ledger->ahead.calls++;
+		charge->ledger->ahead.cost += part->cost;
+	}
 }
 
 void

@@ -4,6 +4,7 @@
  *   ledger_book     when each node was last written, readable, used
  *   ledger_facts    what there is to know at that moment
  *   ledger_judge    facts ──► cause: a table, first match
+ *   ledger_rest     how long entries live, as starts find them
  *   ledger_route    rows by name: routes, their versions, places
  *   ledger_sums     hours, and sums that only grow
  *   ledger_burst    many starts at once, and what they cost
@@ -17,6 +18,7 @@
 #include "common/table.h"
 #include "scheduler/core/list.h"
 #include "scheduler/ledger/ledger.h"
+#include "scheduler/ledger/ledger_view.h"
 
 #define LEDGER_ROWS     (LEDGER_ROUTES + 1) /* the last one is "other" */
 #define LEDGER_OTHER    LEDGER_ROUTES
@@ -113,6 +115,8 @@ struct ledger_route {
 struct ledger_place {
 	char name[LEDGER_NAME_SIZE];
 	uint64_t last_ms;
+	/* Of this process; how long a rest was is an index into ledger_rests_s. */
+	uint64_t ttl_ms, kept[LEDGER_VIEW_RESTS], gone[LEDGER_VIEW_RESTS];
 	struct ledger_sums ever;
 	bool dirty;
 };
@@ -132,6 +136,7 @@ struct ledger {
 	uint64_t now_ms;   /* the latest that was told */
 	uint64_t gaps, gap_ms, hidden;
 	bool dirty; /* of the fields above */
+	struct ledger_view_ahead ahead;
 	struct ledger_sums total;
 	struct ledger_route routes[LEDGER_ROWS];
 	struct ledger_place places[LEDGER_PLACES + 1]; /* the last one is "other" */
@@ -213,6 +218,14 @@ bool ledger_facts_are_blind(const struct ledger_case *it, bool leaf);
 
 /* How far a provider's count may be off. */
 uint64_t ledger_facts_slack(uint64_t tokens);
+
+/* ---- ledger_rest ---------------------------------------------------------------- */
+
+/* A start that needed an entry found it, or found it gone. */
+void ledger_rest_take(struct ledger_place *place, const struct ledger_entry *entry,
+                      uint64_t sent_ms, bool kept);
+void ledger_rest_view(const struct ledger_place *place,
+                      struct ledger_view_rest rests[LEDGER_VIEW_RESTS]);
 
 /* ---- ledger_charge -------------------------------------------------------------- */
 

@@ -45,12 +45,28 @@ static void
 add_hours(const struct ledger *ledger, uint32_t row, uint64_t from, uint64_t until,
           struct ledger_sums *sums)
 {
-	for (uint32_t i = 0; i < LEDGER_HOURS; i++) {
-		const struct ledger_hour *hour = &ledger->hours[i];
+	uint64_t apart = until - MIN(from, until);
+	uint64_t count = MIN(apart, LEDGER_HOURS - 1) + 1;
+
+	/* Of all hours that there are, those between the two: few of them, or a walk. */
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t at = count == LEDGER_HOURS ? i : (from + i) % LEDGER_HOURS;
+		const struct ledger_hour *hour = &ledger->hours[at];
 
 		if (hour->hour > 0 && hour->hour >= from && hour->hour <= until)
 			ledger_sums_merge(sums, &hour->rows[row]);
 	}
+}
+
+uint64_t
+ledger_view_avoidable(const struct ledger_sums *sums)
+{
+	uint64_t extra = 0;
+
+	for (uint32_t i = 0; i < LEDGER_CAUSE_COUNT; i++)
+		if (ledger_cause_is_avoidable((enum ledger_cause)i))
+			extra += sums->causes[i].extra;
+	return extra;
 }
 
 void
@@ -98,6 +114,19 @@ is_variant(const struct ledger_route *route, const struct ledger_version *versio
 		if (is_alive(version, now_ms) && is_alive(&route->versions[i], now_ms) &&
 		    is_beside(version, &route->versions[i]))
 			return true;
+	return false;
+}
+
+static bool
+is_twin(const struct ledger_route *route, const struct ledger_version *version)
+{
+	for (uint32_t i = 0; i < LEDGER_VERSIONS; i++) {
+		const struct ledger_version *it = &route->versions[i];
+
+		if (it != version && !id_is_none(it->family) && it->number > 0 &&
+		    it->number < version->number && id_equals(it->twin, version->twin))
+			return true;
+	}
 	return false;
 }
 
@@ -160,6 +189,7 @@ ledger_view_version(const struct ledger *ledger, uint32_t route, uint32_t i,
 		.written = version->written,
 		.alive = is_alive(version, now_ms),
 		.variant = is_variant(it, version, now_ms),
+		.twin = is_twin(it, version),
 		.split = version->split,
 	};
 	if (ret_version->alive && all > 0)
@@ -272,8 +302,10 @@ ledger_view_place(const struct ledger *ledger, uint32_t i,
 		*ret_place = (struct ledger_view_place){
 			.name = span_from(place->name),
 			.last_ms = place->last_ms,
+			.ttl_ms = place->ttl_ms,
 			.ever = place->ever,
 		};
+		ledger_rest_view(place, ret_place->rests);
 		return true;
 	}
 	return false;
@@ -305,6 +337,12 @@ ledger_view_entry(const struct ledger *ledger, struct id128 node, struct span pl
 		.life_ms = entry->life_ms,
 	};
 	return true;
+}
+
+struct ledger_view_ahead
+ledger_view_ahead(const struct ledger *ledger)
+{
+	return ledger->ahead;
 }
 
 /* ---- is it true? ----------------------------------------------------------------- */

@@ -51,6 +51,7 @@ struct ledger_view_version {
 	uint32_t share_permille; /* of the answers of all versions alive now; else 0 */
 	bool alive;              /* used in the last 10 minutes */
 	bool variant;            /* beside another one for 10 minutes */
+	bool twin;               /* the text of an older one, at another place */
 	bool split;              /* reads what another version has written */
 };
 
@@ -78,10 +79,28 @@ struct ledger_view_entry {
 	uint64_t life_ms;    /* from there on */
 };
 
+/* How long entries really live: after a rest of so long, how many were still there?  A
+ * rest is the time between two starts that needed the entry. */
+#define LEDGER_VIEW_RESTS 14
+
+struct ledger_view_rest {
+	uint64_t from_ms, to_ms; /* the last one has no end: 0 */
+	uint64_t kept, gone;     /* starts that read it, and that did not find it */
+};
+
+/* What was sent ahead of jobs, since the ledger is in memory. */
+struct ledger_view_ahead {
+	uint64_t calls, cost; /* warm-ups, and what they cost */
+	uint64_t used;        /* that a job has read */
+	uint64_t wasted;      /* whose time was over before any had */
+};
+
 /* One upstream, or one replica or shard of it ("vllm/3"). */
 struct ledger_view_place {
 	struct span name;
 	uint64_t last_ms;
+	uint64_t ttl_ms; /* as was asked for last; 0: not known */
+	struct ledger_view_rest rests[LEDGER_VIEW_RESTS];
 	struct ledger_sums ever; /* only grows */
 };
 
@@ -93,6 +112,9 @@ struct ledger_view_health {
 	uint64_t hidden; /* calls whose route found no row of its own */
 	struct ledger_sums total; /* of all routes, ever */
 };
+
+/* What causes that a better set-up avoids have cost more than reading. */
+uint64_t ledger_view_avoidable(const struct ledger_sums *sums);
 
 /* How many routes there are. */
 uint32_t ledger_view_routes(const struct ledger *ledger);
@@ -122,6 +144,8 @@ bool ledger_view_entry(const struct ledger *ledger, struct id128 node, struct sp
 
 bool ledger_view_place(const struct ledger *ledger, uint32_t i,
                        struct ledger_view_place *ret_place);
+
+struct ledger_view_ahead ledger_view_ahead(const struct ledger *ledger);
 
 void ledger_view_health(const struct ledger *ledger,
                         struct ledger_view_health *ret_health);

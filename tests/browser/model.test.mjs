@@ -100,3 +100,27 @@ test("a job tells its story in order", () => {
   assert.match(steps[2][1], /died: http_500/);
   assert.match(model.story({ enqueued_ms: 1, state: "running", slot: "3", session: "abc", role: "lead", delivery: 1 })[1][1], /slot 3 of session abc as lead/);
 });
+
+test("what is paid an hour goes on from the hour before", () => {
+  const sums = (cost, causes = []) => ({ cost, causes });
+  const ledger = { now_ms: 3600000 * 10 + 900000, // a quarter past
+    this_hour: sums(1, [{ cause: "drift", extra: 0.5 }]), last_hour: sums(8, [{ cause: "drift", extra: 4 }, { cause: "stampede", extra: 8 }]),
+    week: sums(9, [{ cause: "drift", avoidable: true }, { cause: "stampede", avoidable: true }, { cause: "first", avoidable: false }, { cause: "keepwarm", avoidable: true }]),
+    routes: [{ route: "calm", first_ms: 0, this_hour: 0.25, last_hour: 1, yesterday: 1, week: 11 }, { route: "dear", first_ms: 0, this_hour: 2, last_hour: 0, yesterday: 0, week: 2, jump: { at_ms: 1, from: 0, to: 2 } }, { route: "idle", first_ms: 0, this_hour: 0, last_hour: 0, yesterday: 0, week: 0 }] };
+  assert.equal(model.hourly(ledger, (one) => one.cost), 7);
+  assert.deepEqual(model.avoidable(ledger).map((one) => [one.cause, one.now]), [["stampede", 6], ["drift", 3.5]]);
+  const rows = model.spend(ledger);
+  assert.deepEqual(rows.map((one) => one.route), ["dear", "calm"]);
+  assert.equal(rows[1].now, 1);
+  assert.ok(Math.abs(rows[1].average - 11 / 10.25) < 1e-9);
+});
+
+test("every cause that can be avoided has a remedy, and no other has", () => {
+  for (const cause of ["stampede", "hold_limit", "proof_miss", "drift", "ttl_mismatch", "evicted_early", "other_place", "keepwarm", "prewarm_wasted", "false_split", "retry_waste"])
+    assert.ok(model.remedy(cause).length > 10, cause);
+  assert.equal(model.remedy("first"), "");
+});
+
+test("times in notes are for people", () => {
+  assert.match(model.noteWords("nothing starts until 1796009591385: 429: over our limit"), /^nothing starts until \d\d:\d\d:\d\d: 429/);
+});

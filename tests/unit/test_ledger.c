@@ -262,6 +262,87 @@ START_TEST(ledger_what_is_warm_on_another_replica_is_other_place)
 }
 END_TEST
 
+/* One text at two upstreams: families of their own, and one twin. */
+static struct ledger_call
+elsewhere(struct ledger_call call)
+{
+	call.place = SPAN("backup");
+	call.family = call.nodes[0].id = node(77);
+	call.nodes[0].twin = node(1000);
+	return call;
+}
+
+static struct ledger_call
+twinned(struct ledger_call call)
+{
+	call.nodes[0].twin = node(1000);
+	return call;
+}
+
+START_TEST(ledger_the_same_text_at_another_upstream_is_other_place)
+{
+	struct ledger_view_version version;
+	struct ledger_view_route route;
+	uint64_t now = T0 + 12 * 60000;
+
+	set_up();
+	take(twinned(writer(1, T0)));
+	take(elsewhere(writer(1, T0 + 60000)));
+	ck_assert_uint_eq(written_for(LEDGER_OTHER_PLACE), PREFIX);
+	for (uint64_t t = 1; t <= 11; t++) {
+		take(twinned(reader(1, T0 + 60000 * t + 5000)));
+		take(elsewhere(reader(1, T0 + 60000 * t + 6000)));
+	}
+	/* It is no second version, so they are no variants. */
+	ledger_view_route(ledger, 0, now, &route);
+	ck_assert_uint_eq(route.variants, 0);
+	ck_assert_uint_eq(route.split_cost, 0);
+	ck_assert(ledger_view_version(ledger, 0, 0, now, &version));
+	ck_assert(version.twin);
+	ck_assert(span_equals(version.place, SPAN("backup")));
+	ck_assert(ledger_view_version(ledger, 0, 1, now, &version));
+	ck_assert(!version.twin);
+	/* Once it is cold everywhere, whoever comes first has no other place. */
+	take(elsewhere(writer(1, now + TTL)));
+	ck_assert_uint_eq(written_for(LEDGER_EXPIRED), PREFIX);
+}
+END_TEST
+
+START_TEST(ledger_reading_what_only_another_upstream_wrote_is_a_false_split)
+{
+	set_up();
+	take(twinned(writer(1, T0)));
+	take(twinned(reader(1, T0 + 4000)));
+	take(elsewhere(reader(1, T0 + 8000))); /* two names of one account */
+	take(elsewhere(writer(1, T0 + 8000 + TTL + 1)));
+	ck_assert_uint_eq(written_for(LEDGER_FALSE_SPLIT), PREFIX);
+}
+END_TEST
+
+START_TEST(ledger_tells_how_long_entries_live)
+{
+	struct ledger_view_place place;
+
+	set_up();
+	take(writer(1, T0));
+	take(reader(1, T0 + 4999)); /* a burst is no rest */
+	take(reader(1, T0 + 4999 + 45000));
+	take(reader(1, T0 + 4999 + 45000 + 250000));
+	take(writer(1, T0 + 4999 + 45000 + 250000 + 20000));
+	take(writer(1, T0 + 4999 + 45000 + 250000 + 20000 + 2 * HOUR));
+	ck_assert(ledger_view_place(ledger, 0, &place));
+	ck_assert_uint_eq(place.ttl_ms, TTL);
+	for (uint32_t i = 0; i < LEDGER_VIEW_RESTS; i++) {
+		const struct ledger_view_rest *rest = &place.rests[i];
+		uint64_t from_s = rest->from_ms / 1000;
+
+		ck_assert_uint_eq(rest->kept, from_s == 30 || from_s == 240);
+		ck_assert_uint_eq(rest->gone, from_s == 5 || from_s == 7200);
+		ck_assert(rest->to_ms > rest->from_ms || i == LEDGER_VIEW_RESTS - 1);
+	}
+}
+END_TEST
+
 START_TEST(ledger_what_is_written_behind_the_prefix_is_tail)
 {
 	struct ledger_call call = reader(1, T0 + 10000);
@@ -317,6 +398,7 @@ END_TEST
 START_TEST(ledger_a_warm_up_that_nobody_reads_becomes_wasted)
 {
 	struct ledger_call warm = writer(1, T0), used = writer(2, T0);
+	struct ledger_view_ahead ahead;
 
 	set_up();
 	warm.role = used.role = LANE_TICKET;
@@ -329,6 +411,11 @@ START_TEST(ledger_a_warm_up_that_nobody_reads_becomes_wasted)
 	ck_assert_uint_eq(written_for(LEDGER_PREWARM_WASTED), PREFIX);
 	ck_assert_uint_eq(written_for(LEDGER_FIRST) + written_for(LEDGER_NEW_VERSION),
 	                  PREFIX);
+	ahead = ledger_view_ahead(ledger);
+	ck_assert_uint_eq(ahead.calls, 2);
+	ck_assert_uint_eq(ahead.used, 1);
+	ck_assert_uint_eq(ahead.wasted, 1);
+	ck_assert_uint_gt(ahead.cost, 2 * (uint64_t)PREFIX * 3750);
 }
 END_TEST
 
@@ -801,6 +888,17 @@ START_TEST(ledger_after_a_restart_causes_are_judged_as_before)
 }
 END_TEST
 
+START_TEST(ledger_after_a_restart_twins_are_known_again)
+{
+	set_up();
+	redis.count = 0;
+	take(twinned(writer(1, T0)));
+	restart();
+	take(elsewhere(writer(1, T0 + 60000)));
+	ck_assert_uint_eq(written_for(LEDGER_OTHER_PLACE), PREFIX);
+}
+END_TEST
+
 START_TEST(ledger_rows_that_cannot_be_read_change_nothing)
 {
 	static const struct {
@@ -863,6 +961,9 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_what_lived_shorter_than_asked_is_a_ttl_mismatch,
            ledger_what_should_be_there_was_evicted_early,
            ledger_what_is_warm_on_another_replica_is_other_place,
+           ledger_the_same_text_at_another_upstream_is_other_place,
+           ledger_reading_what_only_another_upstream_wrote_is_a_false_split,
+           ledger_tells_how_long_entries_live,
            ledger_what_is_written_behind_the_prefix_is_tail,
            ledger_a_writer_with_a_marked_tail_is_cut_at_its_prefix,
            ledger_what_the_tools_of_the_provider_write_is_server_tool,
@@ -887,5 +988,6 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_a_burst_after_a_minute_of_rest_is_another_one,
            ledger_lost_lines_are_shown, ledger_rows_bring_everything_back,
            ledger_after_a_restart_causes_are_judged_as_before,
+           ledger_after_a_restart_twins_are_known_again,
            ledger_rows_that_cannot_be_read_change_nothing,
            ledger_rows_have_room_for_the_largest)

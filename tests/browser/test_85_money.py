@@ -1,0 +1,94 @@
+"""What a person opens first when the bill is too high: what is dearer since when, what of it
+could be avoided, what changed, and how long the cache really keeps what was paid for."""
+
+import time
+
+from fleet import wait_until
+from stack import Stack
+
+HOUR = 3600000
+
+
+def store_hours(stack, route, costs):
+    """The ledger of earlier hours, as another scheduler would have left it: dollars by age.
+    Answers the hour that is."""
+    hour = int(time.time() * 1000) // HOUR
+    known = stack.redis("HGET", "warmq:ledger", "hours").decode().split(",")
+    for back, dollars in costs.items():
+        cost = int(dollars * 1e9)
+        stack.redis("HSET", f"warmq:ledger:{hour - back}", route,
+                    f"1 1 1 0 0 1000 0 64 {cost} 0 0 0 0 other_place:1,1000,0,{cost // 2},{cost // 4}")
+        known.append(str(hour - back))
+    stack.redis("HSET", "warmq:ledger", "hours", ",".join(sorted(set(known))))
+    row = next(name for name, value in zip(*[iter(stack.redis("HGETALL", "warmq:ledger"))] * 2)
+               if name.startswith(b"r:") and value.endswith(b"|" + route.encode()))
+    words = stack.redis("HGET", "warmq:ledger", row).split(b" ")
+    words[0] = str((hour - max(costs)) * HOUR).encode()  # its first call
+    stack.redis("HSET", "warmq:ledger", row, b" ".join(words))
+    return hour
+
+
+def test_what_is_dearer_since_when_and_what_changed(browser, tmp_path):
+    with Stack(tmp_path, places=["backup"]) as stack:
+        stack.start_all(1, 30)
+        stack.send(12, "triage", reply="a")
+        stack.collect(12, 60, "a")
+        stack.send(12, "triage", reply="b", upstream="backup")
+        stack.collect(12, 60, "b")
+        wait_until(lambda: stack.redis("HGET", "warmq:ledger", "total") and int(
+            stack.redis("HGET", "warmq:ledger", "total").split()[1]) == 24, 60, "a stored ledger")
+        stack.end("scheduler")
+        # A dollar an hour for a week, nine since three hours ago.
+        hour = store_hours(stack, "triage", {**{back: 1 for back in range(4, 160)},
+                                             **{back: 9 for back in range(4)}})
+        stack.start_scheduler()
+        stack.await_ruler()
+        ledger = wait_until(lambda: (lambda one: one["routes"] and one["routes"][0]["yesterday"]
+                                    and one)(stack.api("ledger")), 60, "the ledger")
+        [route] = ledger["routes"]
+        assert route["yesterday"] == 1 and route["last_hour"] == 9
+        assert route["jump"]["from"] == 1
+        assert route["jump"]["at_ms"] == (hour - 3) * HOUR
+
+        browser.open(stack.url)
+        browser.wait_text("Dollars an hour: now")
+        row = browser.eval("document.querySelector('tr[data-row=triage]').innerText")
+        assert "$1.00" in row and "since" in row and "from $1.00" in row
+        # The second account has written what was warm at the first.
+        browser.wait_text("warm elsewhere", ".causes")
+        browser.wait_text("Send the route to fewer places.", ".causes")
+        browser.wait_text("came to backup too", ".changes")
+        browser.wait_text("this process rules now", ".changes")
+
+        stack.http("/knobs", {"retry_after_ms": 60000, "fault_next": "rate_limit",
+                              "fault_next_count": 1})
+        stack.send(3, "triage", reply="c")
+        wait_until(lambda: [one for one in stack.api("ledger")["notes"]
+                            if one["text"].startswith("nothing starts until")], 60, "a parked account")
+        browser.wait_text("429: over our limit", ".changes")
+        text = browser.text(".changes")
+        assert "nothing starts until 1" not in text.replace("until 1:", ""), "a time for people"
+
+
+def test_how_long_entries_really_live(browser, tmp_path):
+    """An entry that rested for five seconds and was found, and another time was gone."""
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 30)
+        stack.send(12, "triage", reply="a")
+        stack.collect(12, 60, "a")
+        time.sleep(5.5)  # the shortest rest that counts
+        stack.send(3, "triage", reply="b")
+        stack.collect(3, 60, "b")
+        time.sleep(5.5)
+        stack.http("/knobs", {"evict_permille": 1000})
+        stack.send(1, "triage", reply="c")
+        stack.collect(1, 60, "c")
+        rests = wait_until(lambda: (lambda one: one and one[0]["gone"] and one)(
+            stack.api("ledger")["places"][0]["rests"]), 60, "a rest")
+        assert [(one["from_ms"], one["to_ms"], one["kept"] > 0, one["gone"]) for one in rests] == [
+            (5000, 30000, True, 1)]
+        browser.open(stack.url)
+        browser.wait_text("5.0 s to 30 s")
+        browser.wait_text("5 min")
+        causes = stack.api("ledger")["week"]["causes"]
+        assert [one["calls"] for one in causes if one["cause"] == "evicted_early"] == [1]
