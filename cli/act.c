@@ -18,6 +18,13 @@ int
 act_call(struct store *store, const char *function, const char *const *words,
          size_t count, char ret_what[ACT_WORD_SIZE])
 {
+	return act_call_behind(store, function, words, count, NULL, ret_what);
+}
+
+int
+act_call_behind(struct store *store, const char *function, const char *const *words,
+                size_t count, const char *behind, char ret_what[ACT_WORD_SIZE])
+{
 	struct call_list *calls = store_calls(store);
 	const struct reply *reply;
 	struct span what;
@@ -27,6 +34,8 @@ act_call(struct store *store, const char *function, const char *const *words,
 	for (size_t i = 0; i < count; i++)
 		call_text(calls, words[i]);
 	call_text(calls, user_name());
+	if (behind)
+		call_text(calls, behind);
 	code = store_call(store, &reply);
 	if (code != CLI_OK)
 		return code;

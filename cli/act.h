@@ -13,4 +13,9 @@
 MUST_USE int act_call(struct store *store, const char *function, const char *const *words,
                       size_t count, char ret_what[ACT_WORD_SIZE]);
 
+/* The same with one more word behind the name, unless it is NULL. */
+MUST_USE int act_call_behind(struct store *store, const char *function,
+                             const char *const *words, size_t count, const char *behind,
+                             char ret_what[ACT_WORD_SIZE]);
+
 #endif

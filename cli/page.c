@@ -101,7 +101,7 @@ page_money(double dollars, char ret_text[32])
 void
 page_print_head(const json_t *overview)
 {
-	const json_t *all = json_object_get(overview, "all"), *pool;
+	const json_t *all = json_object_get(overview, "all"), *pool, *route;
 	char waiting[32], running[32];
 	uint64_t slots = 0;
 	size_t i;
@@ -114,6 +114,12 @@ page_print_head(const json_t *overview)
 	       cli_grouped(page_number(all, "waiting"), waiting),
 	       cli_grouped(page_number(all, "running"), running),
 	       (unsigned long long)slots);
+	json_array_foreach(json_object_get(overview, "unheld"), i, route)
+	{
+		fputs("Holding is off for the route ", stdout);
+		cli_print_escaped(span_from(json_string_value(route)));
+		puts(".");
+	}
 	if (!json_is_true(json_object_get(overview, "admits")))
 		puts("Nothing is admitted: the cursor of the inbox is missing.");
 }

@@ -110,7 +110,7 @@ print_gate(const struct snapshot *snapshot, const struct protocol_family *family
 	struct protocol_lane ancestor;
 	char state[TEXT_SIZE];
 
-	if (!snapshot->is_held)
+	if (!snapshot->is_held || family->flags & PROTOCOL_UNHELD)
 		return false;
 	if (!is_startable(lane, snapshot->now_ms)) {
 		print_state(lane, snapshot->now_ms, state, sizeof state);

@@ -335,20 +335,45 @@ act_on_worker(struct admin *admin, const char *rest,
 		admin_put_error(response, 404, "there are quiet, resume and stop");
 }
 
+/* What may be the name of a route: the function would refuse others. */
+static bool
+is_route(const json_t *value)
+{
+	const char *name = json_string_value(value);
+	size_t len = name ? strlen(name) : 0;
+
+	if (len == 0 || len >= RULER_ROUTE_SIZE)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f || name[i] == '|')
+			return false;
+	return true;
+}
+
 static void
 act_on_hold(struct admin *admin, const json_t *body,
             const struct http_server_request *request,
             struct http_server_response *response)
 {
 	const json_t *on = json_object_get(body, "on");
+	const json_t *route = json_object_get(body, "route");
+	struct admin_ask *ask;
+	struct span words[3];
 
-	if (!json_is_boolean(on)) {
+	if (!json_is_boolean(on) || (route && !is_route(route))) {
 		admin_put_error(response, 400,
-		                "the body is {\"on\": true} or {\"on\": false}");
+		                "the body is {\"on\": true} or {\"on\": false}, with "
+		                "\"route\" for one route only");
 		return;
 	}
-	call_one(admin, request, response, "hold",
-	         json_is_true(on) ? SPAN("on") : SPAN("off"), WHO);
+	ask = admin_ask_open(admin, request, response, finish_call);
+	if (!ask)
+		return;
+	words[0] = json_is_true(on) ? SPAN("on") : SPAN("off");
+	words[1] = WHO;
+	words[2] = span_from(route ? json_string_value(route) : "");
+	admin_ask_function(ask, "hold", words, route ? 3 : 2);
+	admin_ask_round(ask, finish_call);
 }
 
 static void

@@ -1,7 +1,8 @@
 /* admin_act.h - what may be done from a page: POSTs with a JSON body and the token.
  *
  *   /api/v1/check                         nothing: says whether the token is right
- *   /api/v1/hold                          {"on": true}   holding, for everybody
+ *   /api/v1/hold                          {"on": true}   holding, for everybody, or
+ *                                         {"on": false, "route": "..."}   for one route
  *   /api/v1/unpark                        {"budget": "..."}   an account starts again
  *   /api/v1/families/<id>/pause, /resume  nothing of it starts, or again
  *   /api/v1/families/<id>/cancel          ends its waiting jobs; those that run go on

@@ -16,6 +16,7 @@
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_state.h"
 #include "scheduler/ruler_undecided.h"
+#include "scheduler/ruler_unheld.h"
 
 #include <stdlib.h>
 
@@ -256,6 +257,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_PROMOTE] = { ruler_clock_on_promote, true, false },
 	[RULER_CALL_EXPIRE] = { ruler_clock_on_expire, true, false },
 	[RULER_CALL_HOLD] = { ruler_clock_on_hold, false, true },
+	[RULER_CALL_UNHELD] = { ruler_unheld_on_routes, false, true },
 	[RULER_CALL_INFO] = { ruler_clock_on_info, false, true },
 	[RULER_CALL_SIZE] = { ruler_clock_on_size, false, true },
 	[RULER_CALL_LEDGER_HEAD] = { ruler_rebuild_on_ledger, false, false },

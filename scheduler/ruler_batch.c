@@ -1,6 +1,7 @@
 #include "scheduler/ruler_batch.h"
 
 #include "scheduler/ruler_core.h"
+#include "scheduler/ruler_unheld.h"
 
 #include <stdlib.h>
 
@@ -249,7 +250,8 @@ write_family(struct ruler *ruler, const struct ruler_family *family,
 	const struct ruler_known *known = &ruler->known;
 	uint32_t flags = (family->paused ? PROTOCOL_PAUSED : 0) |
 	                 (family->stored_shared ? PROTOCOL_SHARED : 0) |
-	                 (family->opaque ? PROTOCOL_OPAQUE : 0);
+	                 (family->opaque ? PROTOCOL_OPAQUE : 0) |
+	                 (ruler_unheld_has(ruler, family->route) ? PROTOCOL_UNHELD : 0);
 	struct buffer *text = &ruler->text;
 
 	buffer_clear(text);
@@ -392,6 +394,7 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct ruler_batch_famil
 	admitted->pool = known->pools[family->pool].id;
 	admitted->budget = known->budgets[family->budget].id;
 	admitted->model = known->models[family->model].id;
+	admitted->route = ruler_unheld_id(family->route);
 	admitted->chain = family->lineage;
 	admitted->flags = (family->paused ? EVENT_FAMILY_PAUSED : 0) |
 	                  (family->opaque ? EVENT_FAMILY_OPAQUE : 0) |

@@ -9,6 +9,7 @@
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
 #include "scheduler/ruler_session.h"
+#include "scheduler/ruler_unheld.h"
 #include "scheduler/ruler_view.h"
 
 #define PROMOTE_MAX      500 /* DATAPATH 36 */
@@ -171,12 +172,16 @@ write_pressure(struct ruler *ruler, uint64_t percent, struct call_list *out)
 void
 ruler_clock_audit_anew(struct ruler *ruler)
 {
-	ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor), SPAN(AUDIT_START));
+	ruler->audit_anew = true;
 }
 
 void
 ruler_clock_audit(struct ruler *ruler, struct call_list *out)
 {
+	if (ruler->audit_anew)
+		ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor),
+		           SPAN(AUDIT_START));
+	ruler->audit_anew = false;
 	protocol_call_audit(out, ruler_tag(ruler, RULER_CALL_AUDIT, 0), ruler->config->ns,
 	                    ruler_owner(ruler), ruler->audit_cursor);
 }
@@ -217,6 +222,7 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		return true;
 	case RULER_TIMER_HOLD:
 		ask_hold(ruler, now_ms, out);
+		ruler_unheld_ask(ruler, out);
 		return true;
 	case RULER_TIMER_WORKERS:
 		ruler_session_look(ruler, out);
@@ -319,7 +325,8 @@ ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor),
 	           is_over ? SPAN(AUDIT_START) : cursor);
 	ruler_clock_done(ruler, RULER_TIMER_AUDIT,
-	                 now_ms + (is_over ? ruler->config->audit_ms : AUDIT_REST_MS));
+	                 now_ms + (is_over && !ruler->audit_anew ? ruler->config->audit_ms
+	                                                         : AUDIT_REST_MS));
 	if (ruler->phase == RULER_REBUILDING)
 		ruler_rebuild_audited(ruler, is_over);
 }

@@ -9,6 +9,7 @@
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_tally.h"
 #include "scheduler/ruler_undecided.h"
+#include "scheduler/ruler_unheld.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
 #define STORE_ENTRIES   5000 /* read by the ledger: it is time to store */
@@ -341,14 +342,16 @@ is_refilled(const struct ruler *ruler, const struct protocol_event *line, uint64
 }
 
 static void
-tell_family(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+tell_family(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
+            const struct protocol_event *line)
 {
 	const struct event event = {
 		.kind = line->kind == PROTOCOL_EVENT_EMPTY ? EVENT_EMPTY : EVENT_WORK,
 		.family.id = line->family,
 	};
 
-	ruler_core_tell(ruler, now_ms, &event);
+	if (!is_refilled(ruler, line, at_ms))
+		ruler_core_tell(ruler, now_ms, &event);
 }
 
 static struct event
@@ -383,6 +386,8 @@ take_deed(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *lin
 		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
 	else if (line->kind == PROTOCOL_EVENT_PAUSE)
 		set_pause(ruler, now_ms, line->family, line->ok);
+	else if (line->kind == PROTOCOL_EVENT_HOLD_ROUTE)
+		ruler_unheld_set(ruler, now_ms, line->ok, line->name, line->word);
 	else if (line->kind == PROTOCOL_EVENT_STEER)
 		ruler_session_steer(ruler, now_ms, line->nonce, line->word, line->name);
 	else
@@ -419,8 +424,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		return;
 	case PROTOCOL_EVENT_EMPTY:
 	case PROTOCOL_EVENT_WORK:
-		if (!is_refilled(ruler, line, at_ms))
-			tell_family(ruler, now_ms, line);
+		tell_family(ruler, now_ms, at_ms, line);
 		return;
 	case PROTOCOL_EVENT_EXPIRED:
 		event = (struct event){ .kind = EVENT_EXPIRED,
@@ -442,6 +446,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		ruler_undecided_add(ruler, line->name);
 		return;
 	case PROTOCOL_EVENT_HOLD:
+	case PROTOCOL_EVENT_HOLD_ROUTE:
 	case PROTOCOL_EVENT_PAUSE:
 	case PROTOCOL_EVENT_UNPARK:
 	case PROTOCOL_EVENT_STEER:

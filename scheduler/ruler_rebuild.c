@@ -10,11 +10,13 @@
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_session.h"
+#include "scheduler/ruler_unheld.h"
 
 #define SCAN_COUNT 1000 /* records of one HSCAN: about 300 KB */
 
 enum {
 	STAGE_META,
+	STAGE_ROUTES,
 	STAGE_LEDGER,
 	STAGE_HOURS,
 	STAGE_AUDIT,
@@ -43,6 +45,7 @@ ruler_rebuild_start(struct ruler *ruler, uint64_t now_ms)
 	ruler_admit_clear(ruler);
 	ruler->prefixes_count = 0;
 	ruler_core_restart(ruler);
+	ruler_unheld_clear(ruler);
 	ruler_clock_audit_anew(ruler);
 	enter(ruler, STAGE_META);
 }
@@ -120,6 +123,9 @@ ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	case STAGE_META:
 		ask_meta(ruler, out);
 		return;
+	case STAGE_ROUTES:
+		ruler_unheld_ask(ruler, out);
+		return;
 	case STAGE_LEDGER:
 		ruler_ledger_ask(ruler, 0, out);
 		return;
@@ -157,6 +163,13 @@ ruler_rebuild_sessions_done(struct ruler *ruler)
 }
 
 void
+ruler_rebuild_routes_done(struct ruler *ruler)
+{
+	if (ruler->rebuild.stage == STAGE_ROUTES) /* else it was asked before */
+		enter(ruler, STAGE_LEDGER);
+}
+
+void
 ruler_rebuild_audited(struct ruler *ruler, bool is_over)
 {
 	VERIFY(ruler->rebuild.stage == STAGE_AUDIT);
@@ -185,7 +198,7 @@ ruler_rebuild_on_meta(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler_core_tell(ruler, now_ms, &hold);
 	if (ruler->starting)
 		ruler_admit_set_tries(ruler, reply_text(reply_at(reply, 4)));
-	enter(ruler, STAGE_LEDGER);
+	enter(ruler, STAGE_ROUTES);
 }
 
 void
@@ -281,6 +294,7 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct protocol_family *
 	it->pool = known->pools[family->pool].id;
 	it->budget = known->budgets[family->budget].id;
 	it->model = known->models[family->model].id;
+	it->route = ruler_unheld_id(family->route);
 	it->chain = family->lineage;
 	it->flags = (family->paused ? EVENT_FAMILY_PAUSED : 0) |
 	            (family->opaque ? EVENT_FAMILY_OPAQUE : 0);

@@ -14,6 +14,7 @@ bool ruler_rebuild_is_due(const struct ruler *ruler);
 
 /* The sessions are complete. */
 void ruler_rebuild_sessions_done(struct ruler *ruler);
+void ruler_rebuild_routes_done(struct ruler *ruler);
 void ruler_rebuild_audited(struct ruler *ruler, bool is_over);
 
 void ruler_rebuild_on_ledger(struct ruler *ruler, uint64_t now_ms, uint32_t index,

@@ -68,6 +68,7 @@ enum ruler_call {
 	RULER_CALL_PROMOTE,
 	RULER_CALL_EXPIRE,
 	RULER_CALL_HOLD,
+	RULER_CALL_UNHELD,
 	RULER_CALL_INFO,
 	RULER_CALL_SIZE,
 	RULER_CALL_BOOKS,
@@ -277,6 +278,9 @@ struct ruler {
 	bool admits;
 	bool starting; /* the first rebuild after taking the rule */
 
+	char unheld[EVENT_UNHELD_MAX][RULER_ROUTE_SIZE]; /* routes, see ruler_unheld.h */
+	uint32_t unheld_count;
+
 	struct core *core;
 	void *core_memory;
 	size_t core_size;
@@ -327,6 +331,7 @@ struct ruler {
 	uint64_t memory_percent;
 	int64_t books_difference;            /* as of the last look */
 	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
+	bool audit_anew;                     /* from the beginning, whatever that says */
 	struct ruler_health health;
 	struct ruler_writer writers[RULER_WRITERS_MAX]; /* the last ones, in a ring */
 	uint32_t writers_next, writers_count;

@@ -2,6 +2,7 @@
 
 #include "scheduler/ruler_inbox.h"
 #include "scheduler/ruler_state.h"
+#include "scheduler/ruler_unheld.h"
 #include "scheduler/ruler_view_json.h"
 
 #include <stdlib.h>
@@ -96,6 +97,7 @@ ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 	ruler_view_json_text(out, "phase", span_from(ruler_phase_text(health.phase)));
 	ruler_view_json_bool(out, "admits", health.admits);
 	ruler_view_json_bool(out, "hold", health.hold);
+	ruler_unheld_put(ruler, out);
 	ruler_view_json_bool(out, "pressure", health.memory_pressure);
 	ruler_view_json_number(out, "inbox_lag_ms", health.inbox_lag_ms);
 	ruler_view_json_open(out, "counts", '{');

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#define UNHELD " Holding is off for its route: nobody waits for its prefix."
+
 /* ---- members --------------------------------------------------------------------- */
 
 static void
@@ -120,7 +122,7 @@ put_state(const struct ruler *ruler, const struct ruler_family *family,
 {
 	char text[96];
 
-	if (!ruler->health.hold) {
+	if (lane->gate == LANE_BYPASS && lane->reason == LANE_REASON_OFF) {
 		ruler_view_json_text(out, "state", SPAN("off"));
 		return;
 	}
@@ -266,6 +268,9 @@ put_why(const struct ruler *ruler, const struct ruler_family *family,
 		               "The account %s allows %llu %s a minute, and they are "
 		               "used up.",
 		               budget, number, unit_text(view->blocked_bucket));
+	if (view->unheld && view->blocked_on != CORE_BLOCKED_NO_WORK &&
+	    strlen(text) + sizeof(UNHELD) <= sizeof(text))
+		memcpy(text + strlen(text), UNHELD, sizeof(UNHELD));
 	ruler_view_json_text(out, "why", span_from(text));
 }
 

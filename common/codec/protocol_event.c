@@ -24,6 +24,7 @@ static const struct {
 	[PROTOCOL_EVENT_ENDED] = { "ended", "nw" },
 	[PROTOCOL_EVENT_UNDECIDED] = { "undecided", "n" },
 	[PROTOCOL_EVENT_HOLD] = { "hold", "oR" },
+	[PROTOCOL_EVENT_HOLD_ROUTE] = { "hold_route", "owR" },
 	[PROTOCOL_EVENT_PAUSE] = { "pause", "of" },
 	[PROTOCOL_EVENT_UNPARK] = { "unpark", "nW" },
 	[PROTOCOL_EVENT_STEER] = { "steer", "NwR" },

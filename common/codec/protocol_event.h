@@ -8,28 +8,29 @@
 #include "common/codec/protocol.h"
 
 enum protocol_event_kind {
-	PROTOCOL_EVENT_START,     /* lane family generation role nonce slot q */
-	PROTOCOL_EVENT_BEGAN,     /* lane family generation role usage */
-	PROTOCOL_EVENT_DONE,      /* lane family generation role usage */
-	PROTOCOL_EVENT_BACK,      /* lane family generation role word */
-	PROTOCOL_EVENT_SPENT,     /* lane family generation role word usage */
-	PROTOCOL_EVENT_TICKET,    /* lane generation ok; usage if ok, else word */
-	PROTOCOL_EVENT_PRESSURE,  /* name (budget) word until_ms */
-	PROTOCOL_EVENT_EMPTY,     /* family */
-	PROTOCOL_EVENT_WORK,      /* family */
-	PROTOCOL_EVENT_EXPIRED,   /* lane generation */
-	PROTOCOL_EVENT_SHORT,     /* name (pool) count (free slots) */
-	PROTOCOL_EVENT_HELLO,     /* nonce name (pool) count (slots) */
-	PROTOCOL_EVENT_BYE,       /* nonce */
-	PROTOCOL_EVENT_DEAD,      /* name (job id) word (reason) */
-	PROTOCOL_EVENT_ENDED,     /* name (job id) word (reason) */
-	PROTOCOL_EVENT_UNDECIDED, /* name (job id) */
-	PROTOCOL_EVENT_HOLD,      /* ok (on) name (who) */
-	PROTOCOL_EVENT_PAUSE,     /* ok (on) family */
-	PROTOCOL_EVENT_UNPARK,    /* name (budget) word (who; may be empty) */
-	PROTOCOL_EVENT_STEER,     /* nonce word (run, quiet, stop) name (who) */
-	PROTOCOL_EVENT_FORGOT,    /* family */
-	PROTOCOL_EVENT_DRIFT,     /* lane */
+	PROTOCOL_EVENT_START,      /* lane family generation role nonce slot q */
+	PROTOCOL_EVENT_BEGAN,      /* lane family generation role usage */
+	PROTOCOL_EVENT_DONE,       /* lane family generation role usage */
+	PROTOCOL_EVENT_BACK,       /* lane family generation role word */
+	PROTOCOL_EVENT_SPENT,      /* lane family generation role word usage */
+	PROTOCOL_EVENT_TICKET,     /* lane generation ok; usage if ok, else word */
+	PROTOCOL_EVENT_PRESSURE,   /* name (budget) word until_ms */
+	PROTOCOL_EVENT_EMPTY,      /* family */
+	PROTOCOL_EVENT_WORK,       /* family */
+	PROTOCOL_EVENT_EXPIRED,    /* lane generation */
+	PROTOCOL_EVENT_SHORT,      /* name (pool) count (free slots) */
+	PROTOCOL_EVENT_HELLO,      /* nonce name (pool) count (slots) */
+	PROTOCOL_EVENT_BYE,        /* nonce */
+	PROTOCOL_EVENT_DEAD,       /* name (job id) word (reason) */
+	PROTOCOL_EVENT_ENDED,      /* name (job id) word (reason) */
+	PROTOCOL_EVENT_UNDECIDED,  /* name (job id) */
+	PROTOCOL_EVENT_HOLD,       /* ok (on) name (who) */
+	PROTOCOL_EVENT_HOLD_ROUTE, /* ok (on) word (who, or -) name (route) */
+	PROTOCOL_EVENT_PAUSE,      /* ok (on) family */
+	PROTOCOL_EVENT_UNPARK,     /* name (budget) word (who; may be empty) */
+	PROTOCOL_EVENT_STEER,      /* nonce word (run, quiet, stop) name (who) */
+	PROTOCOL_EVENT_FORGOT,     /* family */
+	PROTOCOL_EVENT_DRIFT,      /* lane */
 	PROTOCOL_EVENT_COUNT,
 };
 

@@ -24,7 +24,8 @@ enum protocol_list {
 enum protocol_flag {
 	PROTOCOL_PAUSED = 1,
 	PROTOCOL_SHARED = 2,
-	PROTOCOL_OPAQUE = 4
+	PROTOCOL_OPAQUE = 4,
+	PROTOCOL_UNHELD = 8
 };
 
 struct protocol_family {

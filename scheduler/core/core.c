@@ -44,10 +44,55 @@ touch_all(struct core *core)
 			lane_touch(core, i);
 }
 
+static uint32_t
+find_route(const struct core *core, struct id128 route)
+{
+	VERIFY(core->unheld_count <= EVENT_UNHELD_MAX);
+	for (uint32_t i = 0; i < core->unheld_count; i++)
+		if (id_equals(core->unheld_routes[i], route))
+			return i;
+	return LIST_NONE;
+}
+
+bool
+core_route_is_unheld(const struct core *core, struct id128 route)
+{
+	return !id_is_none(route) && find_route(core, route) != LIST_NONE;
+}
+
+/* Every family of the route finds its place again; lanes go by evidence as before. */
+static void
+hold_route(struct core *core, struct id128 route, bool on)
+{
+	uint32_t at = find_route(core, route);
+
+	if (on == (at == LIST_NONE))
+		return;
+	if (!on && core->unheld_count == EVENT_UNHELD_MAX)
+		return;
+	if (on)
+		core->unheld_routes[at] = core->unheld_routes[--core->unheld_count];
+	else
+		core->unheld_routes[core->unheld_count++] = route;
+	for (uint32_t i = 0; i < core->config.families_max; i++) {
+		struct family *family = &core->families[i];
+
+		if (family->lanes_count == 0 || !id_equals(family->route, route))
+			continue;
+		family->unheld = !on;
+		family_settle(core, i);
+	}
+	pool_plan_all(core);
+}
+
 static void
 on_hold(struct core *core, const struct event *event)
 {
 	VERIFY(event->kind == EVENT_HOLD);
+	if (!id_is_none(event->hold.route)) {
+		hold_route(core, event->hold.route, event->hold.on);
+		return;
+	}
 	if (core->hold == event->hold.on)
 		return;
 	core->hold = event->hold.on;
@@ -142,7 +187,8 @@ on_start(struct core *core, const struct event *event)
 	family = &core->families[index];
 	grant_take_proof(core, family_leaf(family), start->g);
 	credit_take_start(core, index, start);
-	if (start->role == LANE_HOLD_LIMIT && family->state == FAMILY_READY && core->hold)
+	if (start->role == LANE_HOLD_LIMIT && family->state == FAMILY_READY &&
+	    core->hold && !family->unheld)
 		grant_repair(core, index);
 	if (start->role == LANE_NOW)
 		family_count(core, index, family->waiting, family->running + 1);

@@ -123,6 +123,7 @@ struct core_family_view {
 	struct core_lane_view lanes[LINEAGE_MAX];
 	uint32_t waiting, running; /* estimates */
 	uint64_t oldest_ms;        /* id time of its oldest waiting job; 0 = none */
+	bool unheld;               /* holding is switched off for its route */
 	bool active;
 	uint32_t rank;
 	enum core_blocked blocked_on;

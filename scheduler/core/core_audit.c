@@ -116,6 +116,7 @@ audit_family(const struct core *core, uint32_t index)
 	VERIFY(core->lanes[family_leaf(family)].family == index);
 	VERIFY(core->family_home[index].in);
 	VERIFY((family->waiting > 0) == (family->oldest_ms > 0));
+	VERIFY(family->unheld == core_route_is_unheld(core, family->route));
 	for (uint32_t i = 0; i < family->lanes_count; i++)
 		VERIFY(core->below[index * LINEAGE_MAX + i].in);
 	audit_credit(core, index);

@@ -28,7 +28,7 @@ view_lane(const struct core *core, const struct family *family, uint32_t place)
 	if (!core->models[lane->model].traits.hold) {
 		view.gate = LANE_BYPASS;
 		view.reason = LANE_REASON_UNHELD;
-	} else if (!core->hold) {
+	} else if (!core->hold || family->unheld) {
 		view.gate = LANE_BYPASS;
 		view.reason = LANE_REASON_OFF;
 	}
@@ -162,6 +162,7 @@ core_family_view(const struct core *core, struct id128 id,
 		.waiting = family->waiting,
 		.running = family->running,
 		.oldest_ms = family->oldest_ms,
+		.unheld = family->unheld,
 		.active = family->state == FAMILY_COLD || family->state == FAMILY_READY,
 		.rank = family->rank,
 	};

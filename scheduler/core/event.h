@@ -89,8 +89,12 @@ struct event_budget {
 	uint32_t pace_max;                   /* 0 = no bound of its own */
 };
 
+#define EVENT_UNHELD_MAX 64 /* routes whose holding is switched off; more are not */
+
+/* Of one route, or of all: an id of none.  A family is held iff neither is off. */
 struct event_hold {
 	bool on;
+	struct id128 route;
 };
 
 struct event_pause {
@@ -119,6 +123,7 @@ enum {
  * The leaf of the chain is the family's id. */
 struct event_admitted {
 	struct id128 pool, budget, model;
+	struct id128 route; /* none: nobody switches it off */
 	struct lineage chain;
 	uint32_t domain;
 	uint32_t flags; /* EVENT_FAMILY_... */

@@ -31,6 +31,8 @@ family_starts(const struct core *core, const struct family *family)
 {
 	VERIFY(family->lanes_count > 0);
 	VERIFY(family->gates >> family->lanes_count == 0);
+	if (family->unheld)
+		return true;
 	if (!lane_starts(core, &core->lanes[family_leaf(family)]))
 		return false;
 	for (uint32_t i = 0; i < family->lanes_count; i++)
@@ -167,9 +169,10 @@ fitting(const struct core *core, const struct family *family)
 	VERIFY(has_turn || !is_active(family));
 	if (family->flags & EVENT_FAMILY_PAUSED)
 		return FAMILY_PAUSED;
+	has_turn |= family->credit.out > 0;
 	if (starts)
 		return family->waiting > 0 || has_turn ? FAMILY_READY : FAMILY_IDLE;
-	if (has_turn || family->credit.out > 0)
+	if (has_turn)
 		return FAMILY_COLD;
 	return family->waiting > 0 ? FAMILY_WAITING : FAMILY_IDLE;
 }

@@ -34,7 +34,8 @@ enum family_state {
 };
 
 struct family {
-	struct id128 id;
+	struct id128 id, route;
+	bool unheld; /* holding is switched off for its route: no gate stops it */
 	uint32_t pool, budget, model; /* indices */
 	uint32_t lanes[LINEAGE_MAX];  /* root first; the last is its own */
 	uint32_t lanes_count;

@@ -278,6 +278,8 @@ family_admit(struct core *core, const struct event_admitted *admitted)
 		core->lanes[family_leaf(family)].granted.gate = LANE_GATE_COUNT;
 	}
 	set_flags(core, index, admitted->flags);
+	family->route = admitted->route;
+	family->unheld = core_route_is_unheld(core, admitted->route);
 	if (family->lanes_count == admitted->chain.count)
 		regate(core, index, admitted);
 	if (is_new && !core->recovering)

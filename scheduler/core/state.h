@@ -34,7 +34,9 @@ struct core {
 	struct core_config config;
 	uint64_t now_ms;
 	bool recovering;
-	bool hold;    /* false: nobody is held */
+	bool hold;                                    /* false: nobody is held */
+	struct id128 unheld_routes[EVENT_UNHELD_MAX]; /* nor are their families */
+	uint32_t unheld_count;
 	bool rebuild; /* to be asked for */
 
 	struct table models_by_id, pools_by_id, pacers_by_id, lanes_by_id, families_by_id;
@@ -65,6 +67,9 @@ struct core {
 	uint32_t slots;      /* of all pools */
 	struct core_counts counts;
 };
+
+/* Whether holding is switched off for this route. */
+bool core_route_is_unheld(const struct core *core, struct id128 route);
 
 /* What stands between a family and its next start (core_view.c). */
 enum core_blocked core_blocked_by(const struct core *core, const struct family *family);

@@ -215,6 +215,7 @@ export const overview = {
     return [
       heading("Overview"),
       live.hold ? null : h("div", { class: "why stuck" }, h("strong", {}, "Holding is off"), h("p", {}, "Every job starts at once, paced; prefixes are written more than once.")),
+      live.hold && live.unheld.length ? h("div", { class: "why held" }, h("strong", {}, `Holding is off for ${live.unheld.length === 1 ? "one route" : `${live.unheld.length} routes`}`), h("p", {}, live.unheld.map((name, index) => [index ? ", " : "", routeLink(name)]), ": their jobs start at once, paced.")) : null,
       live.admits ? null : h("div", { class: "why stuck" }, h("strong", {}, "Nothing is admitted"), h("p", {}, "The cursor of the inbox is missing: warmq doctor --repair.")),
       live.pressure ? h("div", { class: "why budget" }, h("strong", {}, "Redis is nearly full"), h("p", {}, "It uses more than 90 % of its maxmemory; producers wait.")) : null,
       h("div", { class: "tiles" },
@@ -424,10 +425,10 @@ function paidColumns(ledger) {
 export const routes = {
   title: "Routes",
   read: (at) => ({ page: `routes${query({ offset: param(at, "offset") })}`, ledger: ["ledger", 5000] }),
-  show: (at, { page, ledger }) => [
+  show: (at, { page, ledger }, live) => [
     heading("Routes", h("span", { class: "quiet" }, `${model.grouped(page.total)} in memory`)),
     table("Routes", [
-      { label: "Route", class: "name", cell: (one) => h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route) },
+      { label: "Route", class: "name", cell: (one) => [h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route), live.unheld.includes(one.route) ? [" ", badge("held", "not held")] : null] },
       { label: "Versions", number: true, cell: (one) => [model.grouped(one.families - one.singles), one.singles ? h("span", { class: "detail" }, ` + ${model.grouped(one.singles)} of one job`) : null] },
       { label: "Waiting", number: true, cell: (one) => model.grouped(one.waiting) },
       { label: "Oldest", number: true, cell: (one) => model.age(one.oldest_ms, page.now_ms) },
@@ -450,8 +451,12 @@ export const route = {
   show: (at, { page, routes: found, ledger, drift }, live, may) => {
     const one = found.routes[0], alive = model.variants(page.families, live.now_ms);
     if (!one) return [heading(at.id), h("p", { class: "empty" }, "No job of this route is remembered.")];
+    const unheld = live.unheld.includes(at.id);
     return [
-      heading(at.id),
+      heading(at.id, may ? h("div", { class: "actions" }, unheld
+        ? button("Hold again", "act", { path: "hold", body: JSON.stringify({ on: true, route: at.id }), done: "Its jobs are held again." })
+        : button("Stop holding", "act", { path: "hold", body: JSON.stringify({ on: false, route: at.id }), ask: `Start every job of ${at.id} at once, paced? Each cold prefix of it is then written many times.`, done: "Its jobs are not held any more." })) : null),
+      unheld ? h("div", { class: "why held" }, h("strong", {}, "Holding is off for this route"), h("p", {}, "Every job of it starts at once, paced; its prefixes are written more than once.")) : null,
       splitBox(ledger, alive),
       drift && drift.kind !== "none" ? driftBox(drift, ledger) : null,
       facts([["Waiting", model.grouped(one.waiting)], ["In flight", model.grouped(one.running)], ["Jobs done", model.grouped(one.jobs_done)],

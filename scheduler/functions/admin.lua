@@ -89,17 +89,43 @@ local function drop()
 	return each_dead(drop_one)
 end
 
--- hold on|off [who]
+local UNHELD_MAX = 64 -- routes
+
+-- Families follow when the scheduler hears of it: its audit changes their records.
+local function hold_route(word, who, route)
+	if route == '' or #route > 128 or find(route, '[|%c]') then
+		refuse('route', 'expected 1 to 128 bytes without bars and control characters')
+	end
+	local is_new = call('HEXISTS', key.unheld, route) == 0
+	if is_new and word == 'off' and call('HLEN', key.unheld) >= UNHELD_MAX then
+		refuse('route', 'holding is off for 64 routes already; switch it off for all')
+	end
+
+	if word == 'off' then
+		call('HSET', key.unheld, route, now_text() .. ' ' .. who)
+	else
+		call('HDEL', key.unheld, route)
+	end
+	say('hold_route ' .. word .. ' ' .. (who == '' and '-' or who) .. ' ' .. route)
+	deliver()
+	return { 'OK', now }
+end
+
+-- hold on|off [who] [route]
 local function hold()
-	local word, who = text_at(2, 'word'), argv[3] or ''
+	local word = text_at(2, 'word')
+	local who = sub(gsub(argv[3] or '', '[%c ]', '_'), 1, 100)
 	if word ~= 'on' and word ~= 'off' then
 		refuse('word', 'expected on or off, got "' .. sub(word, 1, 40) .. '"')
+	end
+	if argv[4] then
+		return hold_route(word, who, argv[4])
 	end
 	local pools = call('HGETALL', key.pools)
 	call('HGET', key.meta, 'hold')
 
 	call('HSET', key.meta, 'hold', word)
-	say('hold ' .. word .. ' ' .. sub(gsub(who, '[%c ]', '_'), 1, 100))
+	say('hold ' .. word .. ' ' .. who)
 	for i = 1, #pools, 2 do
 		wake(pools[i])
 	end

@@ -114,6 +114,7 @@ local function family_admit(at, unders)
 	local hold = min(number_at(at + 4, 'hold_max'), 99999999)
 	local input, output = number_at(at + 5, 'in_est'), number_at(at + 6, 'out_est')
 	local family = family_make(id, flags, fields)
+	local was_unheld = family_is_unheld(family)
 	local old_hold = family_number(family, 17, 24)
 	if old_hold > 0 and family.bits % 64 > 0 and (hold == 0 or old_hold < hold) then
 		hold = old_hold -- the smallest of those that wait
@@ -124,7 +125,7 @@ local function family_admit(at, unders)
 		min(input, 99999999), min(output, 99999999), byte(family.rec, 41) - 48, fields)
 	local old = family.tail
 	family.tail = family_tail(family.rec)
-	if family.joined then
+	if family.joined or family_is_unheld(family) ~= was_unheld then
 		family.pushed = true -- so that its lanes are looked at
 	end
 	if old ~= family.tail or family.fresh then

@@ -164,8 +164,9 @@ function own.sets_audit(lane, gates)
 	local bits = family and family.bits or 0
 	local stale = family and family.bits_stale or bits
 	local paused = family ~= nil and family_is_paused(family)
+	local free = family ~= nil and family_is_unheld(family)
 	local shut = false
-	for i = 1, family and #family.tail.ancestors or 0 do
+	for i = 1, family and not free and #family.tail.ancestors or 0 do
 		local gate = gates[family.tail.ancestors[i]]
 		shut = shut or not gate or byte(gate, 2) < 51
 	end
@@ -174,9 +175,9 @@ function own.sets_audit(lane, gates)
 	own.set_check(lane.tail.open)
 	own.set_check(lane.tail.held)
 	own.member_audit(lane.tail.open, lane.id, not shut and score, may)
-	local held = lane_is_held(lane.rec, bits, paused)
+	local held = lane_is_held(lane.rec, bits, paused or free)
 	own.member_audit(lane.tail.held, lane.id, held, held or shut or
-		(family and lane_is_held(lane.rec, stale, paused)))
+		(family and lane_is_held(lane.rec, stale, paused or free)))
 end
 
 -- Whoever has to be looked at must be in `look`; a budget may be in it for too long, until
@@ -333,7 +334,28 @@ function own.records_of(hash, ids)
 	return found
 end
 
+-- Whether it is held is what `hold` has said of its route: it is brought about here.  No
+-- correction: the record of the route changes first, and the scheduler asks for this.
+function own.family_unhold(family, routes)
+	local unheld = routes[family.tail.route] or false
+	if family_is_unheld(family) == unheld then
+		return
+	end
+	family.rec = put(family.rec, 5, 6, family_number(family, 5, 6) + (unheld and 8 or -8))
+	wake(family.tail.pool)
+	own.flipped = true
+end
+
+function own.routes_read()
+	local names, routes = call('HKEYS', key.unheld), {}
+	for i = 1, #names do
+		routes[names[i]] = true
+	end
+	return routes
+end
+
 function own.families_part(position, room)
+	local routes = own.routes_read()
 	local got = call('HSCAN', key.families, position, 'COUNT', floor(room / FAMILY_US))
 	local rows, ids, above, found = got[2], {}, {}, {}
 	for i = 1, #rows, 2 do
@@ -360,6 +382,7 @@ function own.families_part(position, room)
 				end
 			end
 			own.family_is_unused(family)
+			own.family_unhold(family, routes)
 		end
 	end
 	return got[1]
@@ -497,13 +520,14 @@ local function audit()
 		return refused
 	end
 	corrections, use, tickets, sound = {}, nil, nil, {}
+	own.flipped = false
 	own.forget_open()
 	local room = argv[3] and own.room_us() or 1000000000
 	repeat
 		position = PARTS[part](position, room)
 		part = position == '0' and part + 1 or part
 	until argv[3] or part > #PARTS
-	level = #corrections > 0 -- what was wrong is written as it should be
+	level = #corrections > 0 or own.flipped -- what was wrong is written as it should be
 	book_check()
 
 	book_store()

@@ -21,7 +21,7 @@
 -- order of `pairs`.
 --
 -- Commands used: TIME, EXISTS DEL SET GET INCRBY STRLEN PEXPIRE, HGET HMGET HSET HDEL HLEN
--- HGETALL HINCRBY HEXISTS, LLEN LRANGE LINDEX LTRIM LREM LPUSH RPUSH, SADD SREM SMEMBERS
+-- HGETALL HKEYS HINCRBY HEXISTS, LLEN LRANGE LINDEX LTRIM LREM LPUSH RPUSH, SADD SREM SMEMBERS
 -- SCARD, ZADD ZREM ZSCORE ZCARD ZRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE, XLEN XRANGE
 -- XREVRANGE XADD XDEL XTRIM, PUBLISH.
 
@@ -128,8 +128,8 @@ local bind
 do
 
 local FIXED = { 'jobs', 'families', 'lanes', 'pools', 'workers', 'dying', 'tickets', 'idle',
-	'ends', 'unused', 'later', 'dead', 'deadline', 'ended', 'early', 'look', 'stamp', 'events',
-	'wake' }
+	'ends', 'unused', 'unheld', 'later', 'dead', 'deadline', 'ended', 'early', 'look', 'stamp',
+	'events', 'wake' }
 
 function bind(meta)
 	local ns = match(meta, '^(.+:)meta$')

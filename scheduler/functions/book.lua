@@ -119,6 +119,11 @@ local function family_is_paused(family)
 	return byte(family.rec, 6) % 2 == 1
 end
 
+-- True if holding is switched off for its route (flag 8): no gate stops its jobs.
+local function family_is_unheld(family)
+	return byte(family.rec, 6) >= 56 or byte(family.rec, 5) == 49
+end
+
 local function family_hold_max(family)
 	local ms = sub(family.rec, 17, 24) + 0
 	return ms > 0 and ms or 30000
@@ -167,7 +172,8 @@ function lane_score(rec, use, family, bits, paused)
 	end
 	local view = VIEW[bits]
 	local rank = sub(rec, 28, 35) + (view.simple and family_is_plain(family) and 0 or 0.5)
-	if byte(rec, 2) >= 51 or (view.held and sub(rec, 14, 16) ~= '000') then
+	if byte(rec, 2) >= 51 or (view.held and sub(rec, 14, 16) ~= '000') or
+		(bits > 0 and family_is_unheld(family)) then
 		return view.class * 1000000000 + rank
 	end
 	return view.now and 1000000000 + rank or nil
@@ -210,8 +216,9 @@ end
 -- A lane is held if its own gate is shut, or (`blocked`: a claim has seen it) one above.
 -- `due`: where its clock stands from now on, decided by the claim that started from it.
 local function place_held(lane, family, paused)
-	local is = lane_is_held(lane.rec, family.bits, paused) or
-		(lane.blocked and family.bits % 64 > 0 and not paused)
+	local free = paused or family_is_unheld(family)
+	local is = lane_is_held(lane.rec, family.bits, free) or
+		(lane.blocked and family.bits % 64 > 0 and not free)
 	local was = lane.was and lane_is_held(lane.was, family.bits_was, family.paused_was)
 	if not is then
 		set_del(lane.tail.held, lane.id)
@@ -253,7 +260,8 @@ function place(lane, family)
 		end
 	end
 	-- Open before and after, and not below others: it is not held and was not.
-	if family and (byte(lane.rec, 2) < 51 or lane.blocked or lane.unblocked or
+	if family and (byte(lane.rec, 2) < 51 or (level and family_is_unheld(family)) or
+		lane.blocked or lane.unblocked or
 		not lane.was or byte(lane.was, 2) < 51 or
 		(#family.tail.ancestors > 0 and bits % 64 == 0 and bits_was % 64 > 0)) then
 		place_held(lane, family, paused)

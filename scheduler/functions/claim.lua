@@ -50,6 +50,10 @@ local function lane_is_open(lane)
 end
 
 local function may_start(lane, family)
+	if family_is_unheld(family) then
+		local _ = gate_is_open(lane) and lane_is_open(lane) -- for others, whom it may hold
+		return true
+	end
 	if not gate_is_open(lane) then
 		return false
 	end

@@ -47,3 +47,26 @@ def test_a_worker_is_told_to_be_quiet_to_go_on_and_to_stop(browser, tmp_path):
         browser.do("click", selector="dialog button.danger")
         browser.wait_text("stopping", "main")
         browser.wait_text("No worker is alive", "main")
+
+
+def test_a_route_is_not_held_and_held_again(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 4)
+        stack.send(3)
+        stack.family()
+        browser.open(stack.url + "#/route/triage")
+        browser.wait_text("triage", "main h1")
+        unlock(browser)
+        browser.do("click", selector="button:has-text('Stop holding')")
+        browser.wait_text("written many times", "dialog")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("Holding is off for this route", "main")
+        assert stack.api("overview")["unheld"] == ["triage"]
+        browser.do("hash", hash="#/routes")
+        browser.wait_text("not held", "main")
+        browser.do("hash", hash="#/overview")
+        browser.wait_text("Holding is off for one route", "main")
+        browser.do("hash", hash="#/route/triage")
+        browser.do("click", selector="button:has-text('Hold again')")
+        browser.wait_text("Its jobs are held again.", "#toast")
+        wait_until(lambda: stack.api("overview")["unheld"] == [], 20, "the scheduler")

@@ -363,6 +363,8 @@ read_event(struct input *input, struct pair *pair, struct event *event)
 		return true;
 	case EVENT_HOLD:
 		event->hold.on = choice(input, 2);
+		event->hold.route =
+			choice(input, 2) ? thing(input, 4) : (struct id128){ 0 };
 		return true;
 	case EVENT_PAUSE:
 		event->pause.family = lane(input).node;

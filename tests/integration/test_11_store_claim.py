@@ -629,6 +629,102 @@ def test_a_settle_after_hold_on_starts_nothing_by_what_was_off(store):
     assert worker.settle(claim.jobs, claim=[0]).ids == []
 
 
+UNHELD = 2 + 8
+
+
+def audit_all(store):
+    corrections, _ = store.audit_in_pieces()
+    assert corrections == []
+
+
+def test_a_route_that_is_not_held_starts_whatever_the_gates_say(store):
+    above = Family(1, route="held")
+    free = Family(2, ancestors=[above.lane], flags=2, route="a b/ü")
+    held = Family(3, ancestors=[above.lane], flags=2, route="held")
+    store.enqueue(above, 1)
+    ids = store.enqueue(free, 4, suffix="/100,50")
+    store.enqueue(held, 2)
+    for family in (above, free, held):
+        store.grant(family.lane, gate=WRITING, credits=0, window=1000, rank=7)
+    worker = Worker(store)
+    assert worker.claim().jobs == []
+    assert store.ok("hold", "off", "x y", "a b/ü") == []
+    assert store.events("hold_route") == ["hold_route off x_y a b/ü"]
+    assert list(store.redis.hgetall(store.key("unheld"))) == ["a b/ü"]
+    audit_all(store)
+    assert store.family(free).flags == UNHELD and store.family(held).flags == 2
+    assert list(store.open_set()) == [free.lane]
+    assert set(store.held_set()) == {above.lane, held.lane}
+    claim = worker.claim(0, 1)
+    assert claim.ids == ids[:2] and {job.role for job in claim.jobs} == {"p"}
+    claim = worker.settle(claim.jobs, claim=[0, 1])
+    assert claim.ids == ids[2:], "a settle goes on there, too"
+    assert worker.settle(claim.jobs, claim=[0, 1]).ids == []
+    audit_all(store)
+
+
+def test_a_route_that_is_held_again_waits(store):
+    family = Family(1, flags=UNHELD)
+    ids = store.enqueue(family, 3)
+    store.redis.hset(store.key("unheld"), "triage", "1 x")
+    worker = Worker(store)
+    assert worker.claim(0).ids == ids[:1], "it was admitted so"
+    store.grant(family.lane, gate=OPEN, until=1, window=1000)
+    assert worker.claim(1).ids == ids[1:2], "past its `until`, too"
+    assert store.lane(family.lane).gate == CLOSED
+    store.ok("hold", "on", "", "triage")
+    assert store.events("hold_route") == ["hold_route on - triage"]
+    audit_all(store)
+    assert store.family(family).flags == 2
+    assert worker.claim(2).jobs == [] and store.open_set() == {}
+    assert family.lane in store.held_set()
+    store.redis.zadd(store.key("held:main:acme:large"), {family.lane: 1})
+    assert not store.redis.exists(store.key("unheld"))
+
+
+def test_an_admission_may_bring_the_flag_along(store):
+    family = Family(1, flags=2)
+    ids = store.enqueue(family, 1)
+    worker = Worker(store)
+    assert worker.claim(0).jobs == []
+    family.flags = UNHELD
+    store.known.discard(family.id)
+    store.redis.hset(store.key("unheld"), "triage", "1 x")
+    ids += store.enqueue(family, 1)
+    assert store.held_set() == {}
+    assert worker.claim(0, 1).ids == ids
+    audit_all(store)
+
+
+def test_a_paused_family_that_is_not_held_starts_nothing(store):
+    family = Family(1, flags=UNHELD)
+    store.redis.hset(store.key("unheld"), "triage", "1 x")
+    store.enqueue(family, 2)
+    store.ok("pause", family.id, "on")
+    assert store.family(family).flags == UNHELD + 1
+    assert store.open_set() == {} and store.held_set() == {}
+    assert Worker(store).claim().jobs == []
+    audit_all(store)
+    store.ok("pause", family.id, "off")
+    assert len(Worker(store).claim().jobs) == 2
+
+
+@pytest.mark.parametrize("route", ["", "a|b", "a\nb", "x" * 129])
+def test_what_is_no_route_is_refused(store, route):
+    with pytest.raises(redis.ResponseError, match="route: expected 1 to 128 bytes"):
+        store.call("hold", "off", "x", route)
+
+
+def test_no_more_than_64_routes_are_unheld(store):
+    for n in range(64):
+        store.ok("hold", "off", "x", f"route {n}")
+    with pytest.raises(redis.ResponseError, match="64 routes already"):
+        store.call("hold", "off", "x", "one more")
+    store.ok("hold", "off", "x", "route 7")
+    store.ok("hold", "on", "x", "route 7")
+    store.ok("hold", "off", "x", "one more")
+
+
 def test_a_paused_family_starts_nothing(store):
     family, ids = opened(store, 1, 2)
     assert store.ok("pause", family.id, "on") == ["done"]

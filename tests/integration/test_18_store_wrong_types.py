@@ -80,6 +80,7 @@ CALLS = {
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
     "steer": lambda store, s: store.ok("steer", s["worker"].nonce, "quiet", "somebody"),
     "unpark": lambda store, s: store.ok("unpark", "acme", "somebody"),
+    "hold_route": lambda store, s: store.ok("hold", "off", "x", "triage"),
     "hold": lambda store, s: store.ok("hold", "off"),
     "ledger": lambda store, s: store.ok("ledger", store.owner, "0-1", 1000, 3, "", "all", "1",
                                         "485000", "a", "2", "485001", "b", "3"),

@@ -246,6 +246,7 @@ class Play:
 
     def switch(self):
         self.store.ok("hold", self.random.choice(["on", "on", "off"]))
+        self.store.ok("hold", self.random.choice(["on", "off"]), "x", "triage")
         worker = self.random.choice(self.workers) if self.workers else None
         if worker:
             self.store.ok("steer", worker.nonce, self.random.choice(["quiet", "run", "run"]))

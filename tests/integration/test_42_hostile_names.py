@@ -54,6 +54,10 @@ def call_all(raw):
         raw.execute_command("FCALL", "warmq_hello", 1, "warmq:meta", 1, f"{number:016x}", name,
                             "default", 1, "*", 30000, "")
         raw.execute_command("FCALL", "warmq_hold", 1, "warmq:meta", 1, "on", name)
+        try:
+            raw.execute_command("FCALL", "warmq_hold", 1, "warmq:meta", 1, "off", name, name)
+        except redis.ResponseError:
+            pass  # names with bars and control characters
         for verb, args in CALLS:
             try:
                 raw.execute_command("FCALL", f"warmq_{verb}", 1, "warmq:meta", 1, name, *args)

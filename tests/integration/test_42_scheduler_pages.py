@@ -167,7 +167,8 @@ def test_a_short_token_is_refused_at_the_start(server):
     ("dead/retry", {}), ("dead/retry", {"ids": []}), ("dead/retry", {"ids": ["x"]}),
     ("dead/retry", {"ids": ["1-1"] * 251}), ("families/xyz/pause", {}), ("jobs/xyz/cancel", {}),
     ("jobs/" + "1" * 200 + "/cancel", {}), ("unpark", {}), ("unpark", {"budget": 1}),
-    ("workers/xyz/quiet", {})])
+    ("workers/xyz/quiet", {}), ("hold", {"on": False, "route": ""}),
+    ("hold", {"on": False, "route": "a|b"})])
 def test_a_wrong_action_is_told_so(scheduler, path, data):
     status, answer = act(scheduler, path, data)
     assert status == 400 and answer["error"]
@@ -248,6 +249,31 @@ def test_a_pause_by_the_function_itself_is_heard(scheduler, inbox):
     id = families(scheduler)["families"][0]["id"]
     assert inbox.ok("pause", id, "on") == ["done"]
     wait_until(lambda: families(scheduler)["families"][0]["paused"], "the pause")
+
+
+def test_one_route_is_not_held_and_a_restart_remembers_it(scheduler, inbox):
+    enqueue(inbox, ["free", "held"], 20)
+    worker = Worker(inbox, pool="default", slots=100)
+    assert act(scheduler, "hold", {"on": False, "route": "free"}) == (200, {"what": "done"})
+    wait_until(lambda: scheduler.json("/api/v1/overview")["unheld"] == ["free"], "the scheduler")
+    free = families(scheduler, "route=free")["families"][0]
+    jobs = []
+    wait_until(lambda: jobs.extend(worker.claim(*range(len(jobs), 100)).jobs)
+               or len([one for one in jobs if one.family == free["id"]]) == 20, "all of one route")
+    assert len(jobs) <= 21, "and one writer of the other"
+    wait_until(lambda: families(scheduler, "route=free")["families"][0]["state"] == "off", "its state")
+    assert families(scheduler, "route=held")["families"][0]["state"] != "off"
+    scheduler.terminate()
+    scheduler.start(wait=False)
+    scheduler.wait_for("memory is complete", 2)
+    enqueue(inbox, ["free"], 3)
+    family = families(scheduler, "route=free")["families"][0]
+    assert family["state"] == "off" and "Holding is off for its route" in family["why"]
+    inbox.add(upstream="claude", route="free", body=body("another version " * 1000, "q"))
+    wait_until(lambda: worker.claim(*range(40, 60)).jobs, "a start of a new version")
+    assert act(scheduler, "hold", {"on": True, "route": "free"})[0] == 200
+    wait_until(lambda: {record[4:6] for record in inbox.redis.hvals(inbox.key("families"))}
+               <= {"00", "02"}, "all flags to go")
 
 
 def test_an_account_is_unparked_and_its_jobs_start_at_once(scheduler, inbox):

@@ -5,7 +5,7 @@ import json
 from daemons import inbox, server  # noqa: F401
 from store import Worker, wait_until
 from test_42_scheduler_pages import enqueue, families, scheduler  # noqa: F401
-from test_44_cli_page import warmq
+from test_44_cli_page import url_of, warmq
 
 
 def test_an_account_is_unparked(server, scheduler, inbox):
@@ -42,3 +42,20 @@ def test_workers_are_told_to_be_quiet_and_to_go_on(server, scheduler, inbox):
     assert worker.beat()[2:] == [5]
     assert "no live worker like that" in warmq("worker", "stop", "nobody", "--redis", server.url,
                                                check=4)
+
+
+def test_holding_is_switched_off_for_one_route(server, scheduler, inbox):
+    enqueue(inbox, ["triage", "other"], 3)
+    worker = Worker(inbox, pool="default", slots=10)
+    text = warmq("hold", "off", "--route", "triage", "--redis", server.url)
+    assert "Holding is on:" in text and "Holding is off for the route triage." in text
+    jobs = []
+    wait_until(lambda: jobs.extend(worker.claim(*range(len(jobs), 10)).jobs) or len(jobs) >= 4, "four starts")
+    assert json.loads(warmq("hold", "status", "--json", "--redis", server.url)) == {
+        "hold": True, "unheld": ["triage"]}
+    wait_until(lambda: scheduler.json("/api/v1/overview")["unheld"] == ["triage"], "the scheduler")
+    text = warmq("why", "triage", url=url_of(scheduler))
+    assert "Holding is off for the route triage." in text
+    assert json.loads(warmq("hold", "on", "--route", "triage", "--json", "--redis",
+                            server.url))["unheld"] == []
+    wait_until(lambda: scheduler.json("/api/v1/overview")["unheld"] == [], "the scheduler")

@@ -520,7 +520,7 @@ role_now(struct core_rig *rig, struct core_rig_family *family)
 		return LANE_ROLE_COUNT;
 	if (node->credits > 0)
 		return node->role;
-	if (!rig->hold || gates_start(rig, family))
+	if (!rig->hold || family->unheld || gates_start(rig, family))
 		return LANE_PLAIN;
 	if (family->held_ms > 0 &&
 	    rig->now_ms >= family->held_ms + rig->knobs.hold_max_ms)
@@ -549,7 +549,7 @@ count_unproven(struct core_rig *rig, struct core_rig_start *start)
 {
 	const struct core_rig_family *family = &rig->families[start->family];
 
-	if (start->role == LANE_HOLD_LIMIT || !rig->hold)
+	if (start->role == LANE_HOLD_LIMIT || !rig->hold || family->unheld)
 		return;
 	for (uint32_t i = 0; i < family->chain_count; i++) {
 		struct core_rig_node *node = &rig->nodes[family->chain[i]];
@@ -662,7 +662,7 @@ hold_clocks(struct core_rig *rig)
 		struct core_rig_node *node = &rig->nodes[leaf_of(family)];
 		bool held =
 			family->backlog > 0 && node->credits == 0 && rig->hold &&
-			budget_starts(rig) && !rig->knobs.stopped &&
+			!family->unheld && budget_starts(rig) && !rig->knobs.stopped &&
 			!(family->flags & EVENT_FAMILY_PAUSED) &&
 			rig->pools[family->pool].used < rig->pools[family->pool].slots &&
 			!gates_start(rig, family);
@@ -980,6 +980,22 @@ parse_family(struct core_rig *rig, const char *chain, uint32_t pool,
 	return index;
 }
 
+static struct id128
+route_of(const struct core_rig *rig, const struct core_rig_family *family)
+{
+	return (struct id128){ 9, rig->nodes[leaf_of(family)].id.low };
+}
+
+static struct event
+hold_event(const struct core_rig *rig, const struct core_rig_family *family)
+{
+	struct event event = { .kind = EVENT_HOLD };
+
+	event.hold.on = !family->unheld;
+	event.hold.route = route_of(rig, family);
+	return event;
+}
+
 static struct event
 admission_of(const struct core_rig *rig, uint32_t index, const struct lineage *chain)
 {
@@ -990,6 +1006,7 @@ admission_of(const struct core_rig *rig, uint32_t index, const struct lineage *c
 		.pool = named(rig->pools[family->pool].name),
 		.budget = named("budget"),
 		.model = named("model"),
+		.route = route_of(rig, family),
 		.chain = *chain,
 		.flags = family->flags,
 		.oldest_ms = family->oldest_ms > 0 ? family->oldest_ms : EVENT_UNKNOWN,
@@ -1032,6 +1049,21 @@ core_rig_hold(struct core_rig *rig, bool on)
 	rig->was_off |= !on;
 	event.hold.on = on;
 	core_rig_feed(rig, &event);
+}
+
+void
+core_rig_hold_route(struct core_rig *rig, const char *leaf, bool on)
+{
+	for (uint32_t i = 0; i < rig->families_count; i++) {
+		struct core_rig_family *family = &rig->families[i];
+		struct event event;
+
+		if (strcmp(rig->nodes[leaf_of(family)].name, leaf) != 0)
+			continue;
+		family->unheld = !on;
+		event = hold_event(rig, family);
+		core_rig_feed(rig, &event);
+	}
 }
 
 void
@@ -1137,6 +1169,11 @@ core_rig_restart(struct core_rig *rig)
 	event = (struct event){ .kind = EVENT_HOLD };
 	event.hold.on = rig->hold;
 	step(rig, &event);
+	for (uint32_t i = 0; i < rig->families_count; i++) {
+		event = hold_event(rig, &rig->families[i]);
+		if (!event.hold.on)
+			step(rig, &event);
+	}
 	recover_families(rig);
 	recover_lanes(rig);
 	recover_leases(rig);

@@ -58,6 +58,7 @@ struct core_rig_family {
 	uint64_t held_ms; /* since when only the gate stops it; 0 = not */
 	uint64_t held_ms_max;
 	uint64_t oldest_ms;
+	bool unheld;        /* holding is off for its route, which is its own */
 	uint32_t last_step; /* of the rig, at its last start: who was served when */
 };
 
@@ -162,6 +163,9 @@ bool core_rig_drain(struct core_rig *rig, uint64_t ms);
 void core_rig_feed(struct core_rig *rig, const struct event *event);
 
 void core_rig_hold(struct core_rig *rig, bool on);
+
+/* The same for one family: each has a route of its own. */
+void core_rig_hold_route(struct core_rig *rig, const char *leaf, bool on);
 
 /* The provider forgets all entries. */
 void core_rig_evict(struct core_rig *rig);

@@ -123,7 +123,8 @@ static void
 print_deed(FILE *out, const struct core_rig *rig, const struct event *event)
 {
 	if (event->kind == EVENT_HOLD)
-		print_switch(out, "", event->hold.on);
+		print_switch(out, id_is_none(event->hold.route) ? "" : "route",
+		             event->hold.on);
 	else if (event->kind == EVENT_PAUSE)
 		print_switch(out, name_of(rig, event->pause.family), event->pause.on);
 	else

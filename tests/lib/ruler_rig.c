@@ -299,6 +299,7 @@ static const struct {
 	{ "expire", "[OK 1000 0]" },
 	{ "HMGET meta", "[~ ~ ~ ~ ~]" },
 	{ "HSET meta", "0" },
+	{ "HKEYS unheld", "[]" },
 	{ "HSCAN families", "[0 []]" },
 	{ "HSCAN lanes", "[0 []]" },
 	{ "ZRANGE workers", "[]" },
@@ -474,6 +475,7 @@ rig_rule_over(struct rig *rig, const char *families, const char *lanes)
 	rig_answer(rig, rig_expect(rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(rig, rig_expect(rig, "HMGET meta"),
 	           "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~]");
+	rig_answer(rig, rig_expect(rig, "HKEYS unheld"), "[]");
 	rig_answer(rig, rig_expect(rig, "audit"), "[OK 1000]");
 	rig_answer(rig, rig_expect(rig, "HSCAN families"), families);
 	rig_answer(rig, rig_expect(rig, "HSCAN lanes"), lanes);

@@ -46,10 +46,21 @@ admit(struct core_rig *rig, struct prng *prng, uint32_t chains_count)
 	                        (uint32_t)prng_between(prng, 1, 12));
 }
 
+/* Nobody but the families of that route may notice. */
+static void
+flip_route(struct core_rig *rig, struct prng *prng)
+{
+	bool on = prng_chance(prng, 600);
+
+	if (rig->nodes_count > 0)
+		core_rig_hold_route(
+			rig, rig->nodes[prng_below(prng, rig->nodes_count)].name, on);
+}
+
 static void
 act(struct core_rig *rig, struct prng *prng, uint32_t chains_count, bool fair, bool off)
 {
-	switch (prng_below(prng, fair ? 6 : off ? 11 : 10)) {
+	switch (prng_below(prng, fair ? 6 : off ? 12 : 11)) {
 	case 0:
 	case 1:
 	case 2:
@@ -77,6 +88,9 @@ act(struct core_rig *rig, struct prng *prng, uint32_t chains_count, bool fair, b
 		core_rig_restart(rig);
 		break;
 	case 10:
+		flip_route(rig, prng);
+		break;
+	case 11:
 		core_rig_hold(rig, prng_chance(prng, 500));
 		break;
 	}
@@ -90,6 +104,8 @@ calm_down(struct core_rig *rig)
 	rig->knobs.deaf = 0;
 	rig->knobs.pressure = rig->knobs.broken = rig->knobs.refused = 0;
 	core_rig_hold(rig, true);
+	for (uint32_t i = 0; i < rig->nodes_count; i++)
+		core_rig_hold_route(rig, rig->nodes[i].name, true);
 }
 
 static struct core_rig *

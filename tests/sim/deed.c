@@ -5,7 +5,8 @@
 
 enum deed {
 	UNPARK,
-	STEER
+	STEER,
+	HOLD_ROUTE,
 };
 
 static uint64_t
@@ -114,6 +115,39 @@ steer_one(struct world *world)
 	agenda_in(&world->agenda, draw_us(world, 30 * SECOND_US), on_resume, world, 0);
 }
 
+/* ---- routes ---------------------------------------------------------------------- */
+
+/* One of the routes of the producer. */
+static void
+hold_route(struct world *world, uint64_t number, const char *word)
+{
+	char route[32];
+
+	(void)snprintf(route, sizeof route, "route-%u-%u", (unsigned)(number / 2),
+	               (unsigned)(number % 2));
+	call(world, "warmq_hold", span_from(word), SPAN("somebody"), span_from(route));
+}
+
+static void
+on_held(void *context, uint64_t number)
+{
+	struct world *world = context;
+
+	if (world->server.up)
+		hold_route(world, number, "on");
+	else
+		agenda_in(&world->agenda, SECOND_US, on_held, world, number);
+}
+
+static void
+flip_route(struct world *world)
+{
+	uint64_t number = prng_below(&world->prng, world->weather.pools_count * 2);
+
+	hold_route(world, number, "off");
+	agenda_in(&world->agenda, draw_us(world, 60 * SECOND_US), on_held, world, number);
+}
+
 /* ---- when ------------------------------------------------------------------------ */
 
 static void
@@ -130,6 +164,9 @@ on_deed(void *context, uint64_t deed)
 	case STEER:
 		steer_one(world);
 		break;
+	case HOLD_ROUTE:
+		flip_route(world);
+		break;
 	}
 }
 
@@ -140,6 +177,7 @@ deed_start(struct world *world)
 	const uint32_t counts[] = {
 		[UNPARK] = weather->unparks,
 		[STEER] = weather->steers,
+		[HOLD_ROUTE] = weather->route_flips,
 	};
 
 	for (size_t kind = 0; kind < ARRAY_SIZE(counts); kind++) {
@@ -156,4 +194,6 @@ deed_stop(struct world *world)
 {
 	if (world->weather.steers > 0)
 		on_resume(world, SWEEPS);
+	for (uint64_t i = 0; world->weather.route_flips > 0 && i < 4; i++)
+		on_held(world, i);
 }

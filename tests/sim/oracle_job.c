@@ -314,6 +314,11 @@ judge_records(struct oracle *oracle)
 			oracle_fail(oracle, "I12", "lane %s has %u in use", lane->id,
 			            lane->now.in_use);
 	}
+	/* All routes are held again, and an audit has brought it about. */
+	for (uint32_t i = 0; i < oracle->families_count; i++)
+		if (oracle->families[i].flags & PROTOCOL_UNHELD)
+			oracle_fail(oracle, "unheld", "family %s is still unheld",
+			            oracle->families[i].id);
 }
 
 static void

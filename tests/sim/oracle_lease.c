@@ -155,7 +155,9 @@ fill_lease(struct oracle *oracle, struct oracle_lease *lease, struct span nonce,
 	lease->output = parsed->output;
 	lease->at_ms = oracle_book_now_ms(oracle);
 	lease->call = oracle->calls;
-	lease->unheld = oracle->hold_off;
+	lease->unheld = oracle->hold_off ||
+	                (lease->family != ORACLE_NONE &&
+	                 oracle->families[lease->family].flags & PROTOCOL_UNHELD);
 	lease->begun = parsed->begun;
 	lease->job = ORACLE_NONE;
 	if (!oracle_book_element(parsed->element, &id))

@@ -354,10 +354,18 @@ print(struct words *words, const char *format, uint64_t number)
 }
 
 static void
-add_options(struct words *words, const struct producer_job *job, uint32_t number)
+add_options(struct words *words, const struct producer_job *job, uint32_t number,
+            bool two_routes)
 {
 	add(words, "ref", print(words, "%" PRIu64, number));
-	add(words, "route", print(words, "route-%" PRIu64, job->pool));
+	if (two_routes) /* families of both stand on one system prompt */
+		add(words, "route",
+		    print(words,
+		          job->document % 2 ? "route-%" PRIu64 "-1"
+		                            : "route-%" PRIu64 "-0",
+		          job->pool));
+	else
+		add(words, "route", print(words, "route-%" PRIu64, job->pool));
 	add(words, "attempts", print(words, "%" PRIu64, job->attempts));
 	if (job->band != 'n')
 		add(words, "priority", job->band == 'h' ? SPAN("high") : SPAN("low"));
@@ -461,7 +469,7 @@ fill_words(struct producer *producer, uint32_t number, struct words *words)
 	}
 	if (job->kind != PRODUCER_BAD || job->flaw != 1)
 		add(words, "upstream", span_from(producer_upstream(job->upstream)));
-	add_options(words, job, number);
+	add_options(words, job, number, producer->weather->route_flips > 0);
 	add_shared(words, job);
 	if (job->kind == PRODUCER_BAD)
 		add_flaw(words, job, buffer_span(&producer->body));

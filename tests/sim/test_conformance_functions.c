@@ -646,6 +646,10 @@ call_look(struct run *run)
 	} else if (what == 3) {
 		open_call(run, "hold");
 		add(run, prng_chance(&run->prng, 300) ? "off" : "on");
+		if (prng_chance(&run->prng, 300)) {
+			add(run, "somebody");
+			add(run, prng_chance(&run->prng, 700) ? "route" : "another");
+		}
 	} else if (what == 4) {
 		open_call(run, "unpark");
 		add(run, prng_chance(&run->prng, 300) ? "nobody" : "acme");

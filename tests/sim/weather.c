@@ -292,6 +292,8 @@ draw_actions(struct weather *weather, struct prng *prng)
 		weather->unparks = (uint32_t)prng_between(prng, 1, 6);
 	if (there[1])
 		weather->steers = (uint32_t)prng_between(prng, 1, 8);
+	if (there[2])
+		weather->route_flips = (uint32_t)prng_between(prng, 1, 4);
 }
 
 enum oddity {

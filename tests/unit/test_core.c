@@ -226,6 +226,50 @@ START_TEST(core_hold_off_starts_everything_and_on_holds_again)
 }
 END_TEST
 
+START_TEST(core_a_route_that_is_not_held_starts_beside_one_that_is)
+{
+	struct core_rig *rig = fresh(30);
+
+	(void)core_rig_admit(rig, "S/A", 10);
+	(void)core_rig_admit(rig, "S/B", 50);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	core_rig_hold_route(rig, "A", false);
+	core_rig_run(rig, 1);
+	ck_assert_uint_eq(rig->starts_count, 10);
+	ck_assert(view_of(rig, "A").unheld);
+	ck_assert_int_eq(view_of(rig, "A").lanes[1].reason, LANE_REASON_OFF);
+	ck_assert_int_eq(view_of(rig, "A").blocked_on, CORE_BLOCKED_NO_WORK);
+	ck_assert(!view_of(rig, "B").unheld);
+	ck_assert_int_eq(view_of(rig, "B").lanes[0].gate, LANE_WRITING);
+	ck_assert(core_rig_drain(rig, LONG));
+	ck_assert_uint_eq(rig->too_many, 0);
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(core_a_route_that_is_held_again_waits_for_its_writer)
+{
+	struct core_rig *rig = fresh(20);
+
+	(void)core_rig_admit(rig, "S", 1);
+	core_rig_hold_route(rig, "S", false);
+	core_rig_restart(rig); /* it survives */
+	(void)core_rig_admit(rig, "S", 10);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(rig->starts_count, 11);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_run(rig, 600000); /* cold again */
+	core_rig_hold_route(rig, "S", true);
+	(void)core_rig_admit(rig, "S", 10);
+	core_rig_run(rig, 100);
+	ck_assert_uint_eq(rig->starts_count, 1);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(core_hold_off_says_nothing_of_lanes_that_hold_nobody)
 {
 	struct core_rig *rig = fresh(20);
@@ -462,6 +506,8 @@ SUITE_MAIN_WITH_DEATHS(
                    core_events_about_the_unknown_are_ignored,
                    core_families_of_an_unknown_pool_run_unheld,
                    core_hold_off_starts_everything_and_on_holds_again,
+                   core_a_route_that_is_not_held_starts_beside_one_that_is,
+                   core_a_route_that_is_held_again_waits_for_its_writer,
                    core_hold_off_says_nothing_of_lanes_that_hold_nobody,
                    core_a_model_may_be_told_never_to_hold,
                    core_explains_what_a_family_waits_for,

@@ -431,6 +431,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"ended 1-2 cancelled",
 		"undecided 1-2",
 		"hold off somebody with blanks",
+		"hold_route off somebody a route with blanks",
 		"pause on " NODE,
 		"unpark acct:sonnet somebody with blanks",
 		"steer 0123456789abcdef quiet somebody with blanks",

@@ -162,6 +162,7 @@ START_TEST(ruler_audits_piece_by_piece)
 	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(&rig, rig_expect(&rig, "HMGET meta"),
 	           "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~]");
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
 	call = rig_expect(&rig, "audit");
 	ck_assert_str_eq(rig_word(call, 1), "1:0");
 	rig_answer(&rig, call, "[OK 1000 2:512 ['in use' aa.0 2 1]]");
@@ -348,6 +349,7 @@ START_TEST(ruler_reads_all_anew_when_the_cursor_is_another)
 	rig_answer(&rig, admit, "[CURSOR 4-0 0]");
 	ck_assert_int_eq(phase(), RULER_REBUILDING);
 	rig_answer(&rig, rig_find(&rig, "HMGET meta"), "[- '4-0 0' 1-0 on ~]");
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
 	rig_hold(&rig, "XREAD jobs");
 	rig_idle(&rig);
 	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 4), "4-0");
@@ -541,6 +543,7 @@ START_TEST(ruler_goes_on_inside_a_pack)
 	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
 	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), "[- '6-0 2' 1-0 on ~]");
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
 	rest = rig_expect(&rig, "XRANGE jobs");
 	ck_assert_str_eq(rig_word(rest, 1), "6-0");
 	rig_answer(&rig, rest,
@@ -951,6 +954,27 @@ START_TEST(ruler_counts_slots_of_live_workers_only)
 }
 END_TEST
 
+START_TEST(ruler_knows_the_routes_that_are_not_held)
+{
+	struct buffer text = BUFFER_INIT(1 << 20);
+
+	ruler_connected(rig.ruler, rig.now_ms);
+	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[triage 'a b']");
+	rig_hold(&rig, "HKEYS unheld");
+	rig_pass(&rig, 1000);
+	ck_assert_int_eq(phase(), RULER_RULING);
+	ruler_view_status(rig.ruler, rig.now_ms, 10, false, &text);
+	ck_assert_ptr_nonnull(
+		strstr(buffer_text(&text), "\"unheld\":[\"triage\",\"a b\"]"));
+	rig_hold(&rig, "audit"); /* the line of the event is lost: a look finds it */
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "['a b']");
+	ck_assert(has_said("holding of this route was switched on by somebody"));
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "audit"), 1), "1:0");
+	buffer_fini(&text);
+}
+END_TEST
+
 START_TEST(ruler_finds_workers_and_their_leases_again)
 {
 	struct buffer text = BUFFER_INIT(1 << 20);
@@ -1140,6 +1164,7 @@ main(void)
 		ruler_elects_one_writer_when_a_worker_is_there,
 		ruler_lets_no_old_line_take_a_new_credit_back,
 		ruler_counts_slots_of_live_workers_only,
+		ruler_knows_the_routes_that_are_not_held,
 		ruler_finds_workers_and_their_leases_again,
 		ruler_looks_at_many_workers_a_few_at_a_time,
 		ruler_says_so_when_the_books_do_not_balance_twice,

@@ -39,6 +39,7 @@ rule_over(const char *meta, const char *head, const char *hour)
 	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
 	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), meta);
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
 	rig_answer(&rig, rig_expect(&rig, "HGETALL ledger"), head);
 	if (hour)
 		rig_answer(&rig, rig_expect(&rig, "HGETALL ledger:500"), hour);
