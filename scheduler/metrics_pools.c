@@ -245,6 +245,7 @@ put_pressure(const struct ruler *ruler, struct buffer *out)
 		[EVENT_PRESSURE_OVER] = "529",
 		[EVENT_PRESSURE_ERROR] = "error",
 		[EVENT_PRESSURE_SPEND] = "spend",
+		[EVENT_PRESSURE_AWAY] = "away",
 	};
 
 	prometheus_head(out, "warmq_pressure_total", "counter",

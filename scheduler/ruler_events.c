@@ -163,8 +163,8 @@ core_back(struct span why)
 	return LANE_BACK_FAILED;
 }
 
-static enum event_pressure_kind
-core_pressure(struct span what)
+enum event_pressure_kind
+ruler_events_pressure(struct span what)
 {
 	if (span_equals(what, SPAN("429")))
 		return EVENT_PRESSURE_BUSY;
@@ -172,6 +172,8 @@ core_pressure(struct span what)
 		return EVENT_PRESSURE_OVER;
 	if (span_equals(what, SPAN("spend")))
 		return EVENT_PRESSURE_SPEND;
+	if (span_equals(what, SPAN("unreached")) || span_equals(what, SPAN("timeout")))
+		return EVENT_PRESSURE_AWAY;
 	return EVENT_PRESSURE_ERROR;
 }
 
@@ -285,7 +287,7 @@ tell_pressure(struct ruler *ruler, uint64_t now_ms, const struct protocol_event 
 	uint32_t place = ruler_core_budget_named(ruler, now_ms, line->name);
 	const struct event event = {
 		.kind = EVENT_PRESSURE,
-		.pressure = { ruler->known.budgets[place].id, core_pressure(line->word),
+		.pressure = { ruler->known.budgets[place].id, ruler_events_pressure(line->word),
 		              line->until_ms },
 	};
 

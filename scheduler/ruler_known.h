@@ -17,7 +17,7 @@
 #include "scheduler/tally.h"
 
 #define RULER_ROUTE_SIZE 129
-#define RULER_PRESSURES  4
+#define RULER_PRESSURES  5
 
 enum {
 	RULER_NODE_SHARED = 1,

@@ -1,5 +1,6 @@
 #include "scheduler/ruler_tally.h"
 
+#include "scheduler/ruler_events.h"
 #include "scheduler/ruler_state.h"
 
 static struct tally_hold *
@@ -119,22 +120,11 @@ take_call(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, bool job, struct
 static void
 take_pressure(struct ruler *ruler, const struct protocol_event *line)
 {
-	static const char *const words[RULER_PRESSURES] = {
-		[EVENT_PRESSURE_BUSY] = "429",
-		[EVENT_PRESSURE_OVER] = "529",
-		[EVENT_PRESSURE_SPEND] = "spend",
-	};
-
 	for (uint32_t i = 0; i < ruler->known.budgets_count; i++) {
 		struct ruler_budget_name *budget = &ruler->known.budgets[i];
-		uint32_t kind = EVENT_PRESSURE_ERROR;
 
-		if (!span_equals(line->name, span_from(budget->name)))
-			continue;
-		for (uint32_t k = 0; k < RULER_PRESSURES; k++)
-			if (words[k] && span_equals(line->word, span_from(words[k])))
-				kind = k;
-		budget->pressures[kind]++;
+		if (span_equals(line->name, span_from(budget->name)))
+			budget->pressures[ruler_events_pressure(line->word)]++;
 	}
 }
 

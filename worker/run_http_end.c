@@ -430,7 +430,7 @@ run_http_done(const struct http_outcome *outcome, void *data)
 		(void)snprintf(text, sizeof text, "The provider was not reached: %s.",
 		               outcome->text);
 		run_http_fail(run, AGENT_UNSENT, "unreached", text, RUN_HTTP_UNREACHED_MS,
-		              0);
+		              RUN_HTTP_AWAY_MS);
 		return;
 	case HTTP_TIMED_OUT:
 		run->outcome.usage = run_http_spent_usage(work);
@@ -439,7 +439,8 @@ run_http_done(const struct http_outcome *outcome, void *data)
 			"The job's time-out of %llu ms passed before the answer was "
 			"whole.",
 			(unsigned long long)run_timeout_ms(run));
-		run_http_fail(run, AGENT_RETRY, "timeout", text, 0, 0);
+		run_http_fail(run, AGENT_RETRY, "timeout", text, 0,
+		              work->status == 0 ? RUN_HTTP_AWAY_MS : 0);
 		return;
 	case HTTP_BROKEN:
 		run->outcome.usage = run_http_spent_usage(work);

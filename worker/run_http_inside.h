@@ -14,6 +14,10 @@
 	2000 /* before a request that found nobody is tried again \
 	      */
 
+/* Nobody answered: one worker does not know whether anybody hears of this provider, so
+ * the account rests for a moment only, and the scheduler, which is told, decides. */
+#define RUN_HTTP_AWAY_MS 1
+
 struct run_http_work {
 	struct run *run;
 	struct request request;

@@ -228,6 +228,8 @@ enum event_pressure_kind {
 	EVENT_PRESSURE_OVER,  /* 529: the provider's */
 	EVENT_PRESSURE_ERROR, /* 5xx, time-outs */
 	EVENT_PRESSURE_SPEND, /* a spend cap: nothing works until somebody pays */
+	EVENT_PRESSURE_AWAY,  /* not reached, or not a byte until the time-out */
+	EVENT_PRESSURE_COUNT,
 };
 
 struct event_pressure {

@@ -8,6 +8,7 @@
 #define CLOCK_MS      5     /* how far the clocks of workers may be off */
 #define SPEND_MS      60000 /* first park for a spend cap; doubles */
 #define SPEND_MS_MAX  1800000
+#define AWAY_MS       2000 /* between two that ask whether it is back */
 
 uint32_t
 pacer_find(const struct core *core, struct id128 id)
@@ -177,6 +178,8 @@ pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms, uint64_t fi
 	take_limits(core, pacer, limits);
 	if (sent_ms == 0)
 		return;
+	pacer->heard_ms = core->now_ms;
+	pacer->is_away = false;
 	if (first_ms > 0)
 		pacer->trip_ms = (pacer->trip_ms * 7 + (first_ms - sent_ms)) / 8;
 	if (sent_ms > pacer->parked_ms)
@@ -235,13 +238,29 @@ park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
 	pacer->dirty = pacer->park_dirty = true;
 }
 
+/* One worker may have lost its network while the others have not. */
+static void
+leave(struct core *core, struct pacer *pacer)
+{
+	if (pacer->heard_ms > 0 &&
+	    core->now_ms - pacer->heard_ms < core->config.pace_patience_ms)
+		return;
+	pacer->is_away = true;
+	pacer->step_ms = core->now_ms;
+	set_pace(core, pacer, 1);
+	if (pacer_is_parked(core, pacer))
+		return; /* one of those that were in flight */
+	park(core, pacer, core->now_ms + AWAY_MS, EVENT_PRESSURE_AWAY);
+	pacer->dirty = pacer->park_dirty = true;
+}
+
 void
 pacer_take_pressure(struct core *core, const struct event_pressure *pressure)
 {
 	uint32_t index = pacer_find(core, pressure->budget);
 	struct pacer *pacer;
 
-	VERIFY(pressure->what <= EVENT_PRESSURE_SPEND);
+	VERIFY(pressure->what < EVENT_PRESSURE_COUNT);
 	if (index == LIST_NONE)
 		return;
 	pacer = &core->pacers[index];
@@ -256,6 +275,11 @@ pacer_take_pressure(struct core *core, const struct event_pressure *pressure)
 		break;
 	case EVENT_PRESSURE_SPEND:
 		park_for_money(core, pacer, pressure->until_ms);
+		break;
+	case EVENT_PRESSURE_AWAY:
+		leave(core, pacer);
+		break;
+	case EVENT_PRESSURE_COUNT:
 		break;
 	}
 	pacer_arm(core, index);
@@ -373,6 +397,14 @@ pacer_set_slots(struct core *core, uint32_t slots)
 	core->slots = slots;
 }
 
+/* When the pace doubles without evidence: never while nobody hears of the provider. */
+static uint64_t
+patience_ends_ms(const struct core *core, const struct pacer *pacer)
+{
+	return pacer->is_away ? UINT64_MAX
+	                      : since(pacer) + core->config.pace_patience_ms;
+}
+
 void
 pacer_arm(struct core *core, uint32_t index)
 {
@@ -386,7 +418,7 @@ pacer_arm(struct core *core, uint32_t index)
 	else if (pacer_is_rising(core, pacer) && has_evidence(core, pacer))
 		due_ms = MIN(due_ms, pacer->step_ms + core->config.pace_gap_ms);
 	else if (pacer_is_rising(core, pacer))
-		due_ms = MIN(due_ms, MIN(since(pacer) + core->config.pace_patience_ms,
+		due_ms = MIN(due_ms, MIN(patience_ends_ms(core, pacer),
 		                         MAX(since(pacer), pacer->asked_ms) + ASK_MS));
 	if (pacer->bound_ms > 0 && pacer_is_bound(core, pacer))
 		due_ms = MIN(due_ms, pacer->bound_ms + BOUND_MS);
@@ -419,7 +451,7 @@ pacer_expire(struct core *core, uint32_t index)
 		forget_peak(core, pacer);
 	step_on_evidence(core, pacer);
 	if (pacer_is_rising(core, pacer)) {
-		if (core->now_ms - since(pacer) >= core->config.pace_patience_ms)
+		if (core->now_ms >= patience_ends_ms(core, pacer))
 			step_up(core, pacer);
 		if (core->now_ms >= MAX(since(pacer), pacer->asked_ms) + ASK_MS) {
 			pacer->asked_ms = core->now_ms;

@@ -4,6 +4,9 @@
  *             │                             request sent since the last step, while half
  *             │                             of the pace was used
  *   pressure  └──► 16 ──► 8                 429 or 529, at most once per round trip
+ *   away      └──► 1, and 2 s of rest       not reached by one, and nobody has heard of
+ *                                           it for 10 s: one request at a time asks,
+ *                                           and the slots are for other accounts
  *
  * The step is thus the provider's own round trip.  The byte may come before the work:
  * when all of the pace is taken by long jobs, nothing can start that would be asked.
@@ -35,6 +38,7 @@ struct pacer {
 	uint64_t step_ms;   /* last change of pace */
 	uint64_t near_ms;   /* when there came to be work for half of it */
 	uint64_t byte_ms;   /* latest send time of a request whose first byte came */
+	uint64_t heard_ms;  /* when a first byte was last told of */
 	uint64_t asked_ms;  /* when a start was last asked to report its first byte */
 	uint64_t halved_ms; /* last halving; 0 = never */
 	uint64_t trip_ms;   /* round trip to a first byte, mean */
@@ -44,6 +48,7 @@ struct pacer {
 	uint64_t bound_ms; /* when it last held back ready jobs beside free slots */
 	uint32_t spends;   /* spend caps in a row */
 
+	bool is_away; /* since then nobody has heard of it */
 	bool dirty, flight;
 	bool park_dirty;  /* parked_ms is another than Redis knows */
 	bool park_flight; /* the command under way says so */

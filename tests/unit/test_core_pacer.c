@@ -132,6 +132,37 @@ START_TEST(pacer_errors_of_the_provider_do_not_halve)
 }
 END_TEST
 
+START_TEST(pacer_asks_one_at_a_time_whether_a_provider_is_back)
+{
+	struct core_rig *rig = fresh(200);
+
+	core_rig_run(rig, 10000);
+	press(rig, EVENT_PRESSURE_AWAY, 0);
+	ck_assert_uint_eq(rig->pace, 1);
+	ck_assert_uint_eq(rig->parked_ms, rig->now_ms + 2000);
+	core_rig_run(rig, 30000);
+	ck_assert_uint_eq(rig->pace, 1);
+	(void)core_rig_admit(rig, "S", 200);
+	ck_assert(core_rig_drain(rig, LONG));
+	ck_assert_uint_ge(rig->pace, 64);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(pacer_believes_no_single_worker_that_a_provider_is_away)
+{
+	struct core_rig *rig = fresh(200);
+
+	press(rig, EVENT_PRESSURE_AWAY, 0); /* it has just been heard of */
+	ck_assert_uint_eq(rig->pace, 32);
+	ck_assert_uint_eq(rig->parked_ms, 0);
+	core_rig_run(rig, 10000);
+	press(rig, EVENT_PRESSURE_AWAY, 0);
+	ck_assert_uint_eq(rig->pace, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pacer_first_bytes_sent_before_the_pressure_are_no_evidence)
 {
 	struct core_rig *rig = fresh(200);
@@ -336,6 +367,8 @@ SUITE_MAIN("core_pacer", pacer_doubles_with_the_first_byte_of_each_step,
            pacer_remembers_what_was_reached_for_ten_minutes,
            pacer_halves_under_pressure_once_per_round_trip,
            pacer_errors_of_the_provider_do_not_halve,
+           pacer_asks_one_at_a_time_whether_a_provider_is_back,
+           pacer_believes_no_single_worker_that_a_provider_is_away,
            pacer_first_bytes_sent_before_the_pressure_are_no_evidence,
            pacer_recovers_from_the_lowest_pace,
            pacer_without_any_evidence_doubles_by_patience,
