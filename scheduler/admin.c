@@ -16,12 +16,14 @@
 #include "scheduler/dashboard/dashboard_files.h"
 #include "scheduler/functions/functions_library.h"
 #include "scheduler/metrics.h"
+#include "scheduler/metrics_pools.h"
 #include "scheduler/ruler_view.h"
 #include "scheduler/ruler_view_json.h"
 
 #include <stdlib.h>
 
 #define RECONNECT_MS 1000
+#define SCRAPED_MS   120000 /* somebody scrapes, if he did so lately */
 
 /* ---- what all pages share -------------------------------------------------------- */
 
@@ -97,6 +99,7 @@ serve_metrics(struct admin *admin, const struct http_server_request *request,
 {
 	(void)request;
 	response->content_type = PROMETHEUS_CONTENT_TYPE;
+	admin->scraped_ms = uv_hrtime() / 1000000;
 	metrics_write(admin->ruler, *admin->now_ms, functions_library_version,
 	              &response->body);
 }
@@ -105,8 +108,7 @@ serve_metrics(struct admin *admin, const struct http_server_request *request,
 
 static const char *const page_headers[] = {
 	"Content-Security-Policy",
-	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	dashboard_policy,
 	"Referrer-Policy",
 	"no-referrer",
 	"Cross-Origin-Opener-Policy",
@@ -116,17 +118,61 @@ static const char *const page_headers[] = {
 	NULL,
 };
 
-static bool
-serve_file(const char *path, struct http_server_response *response)
+/* As data of the page, which it may not end: what users wrote stands in it. */
+static void
+put_first(struct admin *admin, struct buffer *out)
 {
-	if (strcmp(path, "/") == 0)
-		path = "/index.html";
+	struct buffer json = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	struct span rest;
+
+	admin_api_put_overview(admin, &json);
+	rest = buffer_span(&json);
+	(void)buffer_append_text(out, "<script type=\"application/json\" id=\"first\">");
+	while (rest.len > 0 && buffer_error(&json) == 0) {
+		const char *less = memchr(rest.data, '<', rest.len);
+		size_t len = less ? (size_t)(less - rest.data) : rest.len;
+
+		(void)buffer_append(out, (struct span){ rest.data, len });
+		if (less)
+			(void)buffer_append_text(out, "\\u003c");
+		len += less != NULL;
+		rest = (struct span){ rest.data + len, rest.len - len };
+	}
+	(void)buffer_append_text(out, "</script>");
+	buffer_fini(&json);
+}
+
+/* With the first figures in it, so that nobody has to ask for them. */
+static void
+serve_index(struct admin *admin, const struct dashboard_file *file,
+            struct http_server_response *response)
+{
+	struct span bytes = file->bytes;
+
+	(void)buffer_append(&response->body,
+	                    (struct span){ bytes.data, dashboard_first_at });
+	put_first(admin, &response->body);
+	(void)buffer_append(&response->body,
+	                    (struct span){ bytes.data + dashboard_first_at,
+	                                   bytes.len - dashboard_first_at });
+}
+
+static bool
+serve_file(struct admin *admin, const char *path, struct http_server_response *response)
+{
+	bool index = strcmp(path, "/") == 0 || strcmp(path, "/index.html") == 0;
+
 	for (size_t i = 0; i < dashboard_files_count; i++) {
-		if (strcmp(path + 1, dashboard_files[i].name) != 0)
+		const struct dashboard_file *file = &dashboard_files[i];
+
+		if (strcmp(index ? "index.html" : path + 1, file->name) != 0)
 			continue;
-		response->content_type = dashboard_files[i].type;
-		response->constant = dashboard_files[i].bytes;
+		response->content_type = file->type;
 		response->headers = page_headers;
+		if (index)
+			serve_index(admin, file, response);
+		else
+			response->constant = file->bytes;
 		return true;
 	}
 	return false;
@@ -214,7 +260,7 @@ serve_get(struct admin *admin, const struct http_server_request *request,
 		serve_family(admin, rest, request, response);
 	else if ((rest = behind(request->path, "/api/v1/jobs/")) != NULL)
 		admin_jobs_serve_one(admin, rest, request, response);
-	else if (!serve_file(request->path, response))
+	else if (!serve_file(admin, request->path, response))
 		admin_put_error(response, 404,
 		                "there are /, /healthz, /readyz, /metrics, and what "
 		                "docs/openapi.json lists under /api/v1");
@@ -256,6 +302,8 @@ on_sample(uv_timer_t *timer)
 	struct admin *admin = timer->data;
 
 	board_sample(&admin->board, *admin->now_ms);
+	if (uv_hrtime() / 1000000 < admin->scraped_ms + SCRAPED_MS)
+		metrics_pools_look(admin->ruler, *admin->now_ms);
 }
 
 static void

@@ -46,8 +46,9 @@ struct admin {
 	uint32_t streams_count;
 	struct admin_use use;
 	void (*on_use)(struct admin *admin);
-	uint64_t looked_ms; /* monotonic: when somebody last looked */
-	uint32_t turns;     /* of the live timer */
+	uint64_t looked_ms;  /* monotonic: when somebody last looked */
+	uint64_t scraped_ms; /* likewise, at the metrics */
+	uint32_t turns;      /* of the live timer */
 	struct admin_cached cache[ADMIN_CACHE_MAX];
 	char token[ADMIN_TOKEN_SIZE]; /* empty: no actions */
 	unsigned closing;             /* so many parts are still there */

@@ -3,7 +3,9 @@
 #include "common/prometheus.h"
 #include "scheduler/ruler_state.h"
 
-#define NAME(text) span_from(text)
+#define LOOK_FAMILIES 10000 /* so many are looked at for each scrape */
+#define LOOK_MS       6000  /* a look at more of them is good for so long */
+#define NAME(text)    span_from(text)
 
 /* ---- pools ----------------------------------------------------------------------- */
 
@@ -157,11 +159,21 @@ workers_of(const struct ruler *ruler)
 }
 
 void
+metrics_pools_look(struct ruler *ruler, uint64_t now_ms)
+{
+	ruler->pools_looked = core_pools_view(ruler->core, ruler->pools, ruler->rooms);
+	ruler->pools_looked_ms = now_ms;
+}
+
+void
 metrics_pools_now(struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 {
 	struct view view = { .ruler = ruler, .now_ms = now_ms, .out = out };
 
-	view.count = core_pools_view(ruler->core, ruler->pools, ruler->rooms);
+	if (ruler->known.family_shelf.count <= LOOK_FAMILIES ||
+	    ruler->pools_looked_ms + LOOK_MS < now_ms)
+		metrics_pools_look(ruler, now_ms);
+	view.count = ruler->pools_looked;
 	put_pools(&view);
 	put_lanes(ruler, out);
 	prometheus_single(out, "warmq_families", "gauge", "Families that are remembered.",

@@ -339,6 +339,8 @@ struct ruler {
 	struct ruler_sizes sizes;
 	struct tally tally;
 	struct core_pool_view *pools; /* scratch of ruler_view_pools */
+	uint32_t pools_looked;        /* how many, as of */
+	uint64_t pools_looked_ms;     /* the last look at all families */
 	uint64_t *rooms;              /* likewise */
 };
 

@@ -298,8 +298,18 @@ function onHash() {
   refresh();
 }
 
+// The page was served with the figures of that moment.
+function readFirst() {
+  const first = $("first");
+  if (!first) return;
+  app.live = JSON.parse(first.textContent);
+  app.heardMs = Date.now();
+  first.remove();
+}
+
 async function begin() {
-  listen(); // its first word and the view's own figures come at the same time
+  readFirst();
+  listen();
   onHash();
   setInterval(showState, 2000);
   app.session = await ask("session").catch(() => null);

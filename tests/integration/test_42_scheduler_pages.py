@@ -1,5 +1,7 @@
 """The pages: who may ask and act, paging and order, what is escaped, and their limits."""
 
+import base64
+import hashlib
 import http.client
 import json
 import os
@@ -96,13 +98,21 @@ def test_the_page_has_a_strict_policy(scheduler):
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy and "http" not in policy
     assert headers["X-Content-Type-Options"] == "nosniff"
+    inline = re.compile(r"<(script|style)([^>]*)>(.*?)</\1>", re.S)
+    for tag, attributes, content in inline.findall(text):
+        if "application/json" in attributes:
+            assert json.loads(content)["phase"] and tag == "script", "data: it does not run"
+            continue
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'self' 'sha256-{digest}'" in policy, "what runs is known by its hash"
+    text = inline.sub("", text)
     for name in [*re.findall(r'(?:src|href)="([^"#]+)"', text), "uPlot.iife.min.js", "uPlot.min.css"]:
         if name.startswith("api/"):
             continue
         status, headers, content = ask(scheduler, "/" + name)
         assert status == 200 and content, name
         assert "://" not in name, "nothing is fetched from elsewhere"
-    assert not re.search(r"<script(?![^>]*src=)|\son\w+=|style=", text), "nothing inline"
+    assert not re.search(r"<script|<style|\son\w+=|style=", text), "nothing else inline"
 
 
 def test_only_get_head_and_post_exist(scheduler):
