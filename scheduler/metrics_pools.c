@@ -253,10 +253,8 @@ static void
 put_pressure(const struct ruler *ruler, struct buffer *out)
 {
 	static const char *const kinds[RULER_PRESSURES] = {
-		[EVENT_PRESSURE_BUSY] = "429",
-		[EVENT_PRESSURE_OVER] = "529",
-		[EVENT_PRESSURE_ERROR] = "error",
-		[EVENT_PRESSURE_SPEND] = "spend",
+		[EVENT_PRESSURE_BUSY] = "429",    [EVENT_PRESSURE_OVER] = "529",
+		[EVENT_PRESSURE_ERROR] = "error", [EVENT_PRESSURE_SPEND] = "spend",
 		[EVENT_PRESSURE_AWAY] = "away",
 	};
 

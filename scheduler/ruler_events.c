@@ -287,8 +287,8 @@ tell_pressure(struct ruler *ruler, uint64_t now_ms, const struct protocol_event 
 	uint32_t place = ruler_core_budget_named(ruler, now_ms, line->name);
 	const struct event event = {
 		.kind = EVENT_PRESSURE,
-		.pressure = { ruler->known.budgets[place].id, ruler_events_pressure(line->word),
-		              line->until_ms },
+		.pressure = { ruler->known.budgets[place].id,
+		              ruler_events_pressure(line->word), line->until_ms },
 	};
 
 	ruler_core_tell(ruler, now_ms, &event);

@@ -401,8 +401,7 @@ pacer_set_slots(struct core *core, uint32_t slots)
 static uint64_t
 patience_ends_ms(const struct core *core, const struct pacer *pacer)
 {
-	return pacer->is_away ? UINT64_MAX
-	                      : since(pacer) + core->config.pace_patience_ms;
+	return pacer->is_away ? UINT64_MAX : since(pacer) + core->config.pace_patience_ms;
 }
 
 void
