@@ -13,6 +13,7 @@
 #include "tests/sim/world.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -198,6 +199,8 @@ main(int argc, char **argv)
 {
 	struct options options;
 
+	/* Large tables come and go with each scheduler: fresh pages need no clearing. */
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	if (argc > 1 && strcmp(argv[1], "burst") == 0)
 		return burst_main(argc - 2, argv + 2);
 	if (argc > 1 && strcmp(argv[1], "numbers") == 0)

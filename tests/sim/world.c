@@ -104,9 +104,9 @@ configure(struct world *world)
 
 	*config = ruler_config_default();
 	config->ns = SPAN("warmq");
-	config->core.families_max = 1000;
-	config->core.lanes_max = 2000;
-	config->families_max = 2000;
+	config->core.families_max = world->weather.jobs_count + 100;
+	config->core.lanes_max = 2 * config->core.families_max;
+	config->families_max = 2 * config->core.families_max;
 	config->block_ms = 0; /* nothing here waits inside Redis */
 	config->poll_ms = 50;
 	config->status_ms = 0;
