@@ -1,5 +1,6 @@
 #include "scheduler/core/core.h"
 
+#include "common/mark.h"
 #include "scheduler/core/credit.h"
 #include "scheduler/core/evidence.h"
 #include "scheduler/core/family.h"
@@ -362,6 +363,7 @@ on_expired(struct core *core, const struct event *event)
 	if (index == LANE_NONE || core->lanes[index].g != event->expired.g)
 		return;
 	lane = &core->lanes[index];
+	MARK(core_hears_of_an_end_from_a_claim);
 	if (lane->granted.gate != LANE_GATE_COUNT)
 		lane->granted.gate = LANE_CLOSED;
 	if (lane->gate == LANE_OPEN && lane->until_ms <= core->now_ms)

@@ -1,5 +1,6 @@
 #include "scheduler/core/credit.h"
 
+#include "common/mark.h"
 #include "scheduler/core/gate.h"
 #include "scheduler/core/grant.h"
 #include "scheduler/core/state.h"
@@ -68,6 +69,7 @@ adopt(struct core *core, uint32_t index, const struct event_start *start)
 	VERIFY(credit->started <= credit->out);
 	if (places == 0 || credit->out > 0 || start->role == LANE_TICKET)
 		return;
+	MARK(credit_is_adopted);
 	*credit = (struct credit){
 		.out = 1,
 		.started = 1,
@@ -172,10 +174,12 @@ widen(struct core *core, uint32_t index)
 	if (credit->out == credit->started || credit->revoked || more == 0)
 		return;
 	if (credit->out > 1 || is_taken(core, family, more)) {
+		MARK(credit_meets_another_writer);
 		credit->revoke = true;
 		lane_touch(core, family_leaf(family));
 		return;
 	}
+	MARK(credit_counts_on_more);
 	credit->lanes |= more;
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
 		if (!(more & 1u << i))
@@ -197,6 +201,7 @@ take_back_readers(struct core *core, const struct lane *lane)
 		if (!(family->credit.lanes & 1u << i % LINEAGE_MAX) ||
 		    family->credit.out == family->credit.started)
 			continue;
+		MARK(credit_is_one_reader_too_many);
 		family->credit.revoke = true;
 		lane_touch(core, family_leaf(family));
 	}
@@ -253,18 +258,22 @@ credit_take_back(struct core *core, uint32_t index, const struct event_back *bac
 	if (back->role == LANE_HOLD_LIMIT || back->role == LANE_NOW)
 		return;
 	if (credit->out == 0 || back->g != credit->g) {
-		if (back->why <= LANE_BACK_OVERDUE)
+		if (back->why <= LANE_BACK_OVERDUE) {
+			MARK(credit_comes_back_to_nobody);
 			take_back(core, family); /* it is nobody's to take again */
+		}
 		return;
 	}
 	if (back->why <= LANE_BACK_OVERDUE) {
 		/* The credit lies in the lane again, for the next one. */
 		credit->started -= MIN(credit->started, 1);
 		credit->look_ms = core->now_ms + core->config.look_ms;
-		if (credit->revoked) /* who may have had it before it was taken back */
+		if (credit->revoked) { /* who may have had it before it was taken back */
+			MARK(credit_comes_back_revoked);
 			family_look(core, index);
-		else
+		} else {
 			widen(core, index);
+		}
 		family_weigh(core, index);
 		family_arm(core, index);
 		return;
@@ -324,9 +333,11 @@ credit_take_grant(struct core *core, uint32_t index, uint32_t in_use, bool empty
 		credit->others = in_use; /* nobody had it then */
 	credit->pending = false;
 	if (credit->revoked && in_use == 0) {
+		MARK(credit_is_revoked_untaken);
 		fail_all(core, index, LANE_BACK_DROPPED);
 	} else if (empty && !credit->revoked && credit->started == 0 &&
 	           credit->role != LANE_TICKET) {
+		MARK(credit_has_nobody_left);
 		credit->revoke = true; /* nobody is left to take it */
 		lane_touch(core, family_leaf(family));
 	}
@@ -362,9 +373,12 @@ credit_take_look(struct core *core, uint32_t index, uint32_t in_use, uint32_t ba
 	if (credit->out == 0 || credit->pending || credit->revoke)
 		return;
 	if (credit->revoked) {
-		if (in_use == 0)
+		if (in_use == 0) {
+			MARK(credit_is_seen_to_have_ended);
 			fail_all(core, index, LANE_BACK_DROPPED);
+		}
 	} else if (credit->started == 0 && is_lost(core, family, in_use, backlog)) {
+		MARK(credit_lies_there_too_long);
 		credit->revoke = true;
 		lane_touch(core, family_leaf(family));
 	}
@@ -383,11 +397,13 @@ credit_expire(struct core *core, uint32_t index)
 	credit->look_ms = core->now_ms + core->config.look_ms;
 	family_arm(core, index);
 	if (credit->revoked && core->now_ms - credit->revoked_ms >= GIVE_UP_MS) {
+		MARK(credit_is_given_up);
 		fail_all(core, index, LANE_BACK_FAILED);
 	} else if (credit->revoked || credit->started == 0) {
 		if (credit->revoked || credit_can_run(core, family))
 			family_look(core, index);
 	} else if (!credit->revoke) {
+		MARK(credit_is_late);
 		note_lane(core, COMMAND_NOTE_LATE, family_leaf(family),
 		          core->now_ms - credit->started_ms, 0, 0);
 		credit->revoke = true;
@@ -450,6 +466,7 @@ restore_stage(struct core *core, const struct family *family)
 		if (!(family->credit.lanes & 1u << i) || family->credit.out < 2 ||
 		    lane->gate != LANE_CHECKING)
 			continue;
+		MARK(credit_found_several_readers);
 		lane->careful = true;
 		lane->stage = MAX(lane->stage, family->credit.out > 2 ? 4 : 2);
 	}
@@ -467,14 +484,17 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 	if (found.out > 0 || (started_only && started == 0))
 		return;
 	family->credit = (struct credit){ .g = found.g };
-	if (!still_counts(core, family, places, found.role))
+	if (!still_counts(core, family, places, found.role)) {
+		MARK(credit_found_was_heard_before);
 		started = 0;
+	}
 	/* What lies unclaimed in the lane is taken back, unless it counts. */
 	core->lanes[family_leaf(family)].bump |= found.found_unclaimed > 0;
 	if (places == 0 || found.found_unclaimed + started == 0)
 		return;
 	if (started == 0 && is_taken(core, family, places))
 		return;
+	MARK(credit_goes_on_after_a_restart);
 	if (found.found_unclaimed > 0)
 		core->lanes[family_leaf(family)].bump = false;
 	family->credit = (struct credit){

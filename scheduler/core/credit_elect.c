@@ -1,6 +1,7 @@
 /* Who may start before a lane is open: the conditions, and the election. */
 #include "scheduler/core/credit.h"
 
+#include "common/mark.h"
 #include "scheduler/core/state.h"
 
 uint64_t
@@ -34,9 +35,12 @@ wants_ticket(const struct core *core, const struct family *family, uint32_t plac
 	const struct model *model = &core->models[family->model];
 
 	VERIFY(role == LANE_LEAD || role == LANE_CANARY);
-	if (!model->traits.calls || model->call_refused ||
-	    has_failed_often(core, family, places))
+	if (!model->traits.calls || model->call_refused)
 		return false;
+	if (has_failed_often(core, family, places)) {
+		MARK(credit_leads_after_failed_warm_ups);
+		return false;
+	}
 	return (family->ahead && role == LANE_LEAD) || !model->traits.streams ||
 	       (family->flags & EVENT_FAMILY_NO_STREAM);
 }

@@ -1,5 +1,6 @@
 #include "scheduler/core/gate.h"
 
+#include "common/mark.h"
 #include "scheduler/core/credit.h"
 #include "scheduler/core/state.h"
 
@@ -113,6 +114,7 @@ pass_stage(const struct word *word)
 		open_lane(word);
 		return;
 	}
+	MARK(gate_passes_a_stage);
 	lane->stage *= 2;
 	lane->hits = 0;
 	pool_plan_all(word->core);
@@ -172,9 +174,11 @@ close_for_misses(const struct word *word)
 	lane->suspect_ms = latest_miss(lane);
 	model_distrust(core, model_of(word));
 	if (again) {
+		MARK(gate_closes_twice);
 		lane_move(core, word->lane, LANE_LEAKY, LANE_REASON_NEVER_READ);
 		return;
 	}
+	MARK(gate_closes_for_misses);
 	lane->closed_ms = core->now_ms;
 	lane->careful = true;
 	lane_move(core, word->lane, LANE_CLOSED, LANE_REASON_NONE);
@@ -214,6 +218,7 @@ correct_p(const struct word *word)
 	for (uint32_t i = 0; i < ARRAY_SIZE(lane->reads); i++)
 		if (lane->reads[i] + slack < read || lane->reads[i] > read + slack)
 			return false;
+	MARK(gate_corrects_p);
 	note_lane(word->core, COMMAND_NOTE_CORRECTED, word->lane, lane->p, read, 0);
 	lane->p = (uint32_t)read;
 	return true;
@@ -242,6 +247,7 @@ fail_check(const struct word *word)
 			open_lane(word);
 		else
 			lane_move(core, word->lane, LANE_LEAKY, LANE_REASON_NEVER_READ);
+		MARK(gate_checks_in_vain);
 		return;
 	}
 	if (lane->misses <= ARRAY_SIZE(lane->reads))
@@ -300,6 +306,7 @@ take_miss(const struct word *word)
 		if (!word->credited || !is_fresh(word))
 			break;
 		if (!wrote) {
+			MARK(gate_finds_nothing_cached);
 			lane_move(word->core, word->lane, LANE_BYPASS,
 			          LANE_REASON_UNCACHEABLE);
 			break;
@@ -359,6 +366,7 @@ take_silence(const struct word *word)
 		open_lane(word);
 	else if (word->evidence->read == EVENT_UNKNOWN)
 		lane_move(word->core, word->lane, LANE_BYPASS, LANE_REASON_UNKNOWN_USAGE);
+	MARK(gate_hears_nothing);
 }
 
 void
@@ -426,10 +434,12 @@ gate_take_failure(struct core *core, uint32_t index, enum lane_back why)
 		lane_arm(core, index);
 		return;
 	}
-	if (why == LANE_BACK_DEAD && ++lane->refusals >= core->config.refusals_max)
+	if (why == LANE_BACK_DEAD && ++lane->refusals >= core->config.refusals_max) {
+		MARK(gate_is_refused_for_good);
 		lane_move(core, index, LANE_BYPASS, LANE_REASON_REFUSED);
-	else
+	} else {
 		lane_move(core, index, LANE_CLOSED, LANE_REASON_NONE);
+	}
 }
 
 void
@@ -443,6 +453,7 @@ gate_take_trust(struct core *core, uint32_t index)
 	if (core->now_ms < lane->ready_ms)
 		return;
 	VERIFY(lane->until_ms > 0);
+	MARK(gate_opens_on_trust);
 	/* Whatever was sent before is no evidence against what is believed now. */
 	lane->hit_ms = MAX(lane->hit_ms, core->now_ms - 1);
 	lane_move(core, index, LANE_OPEN, LANE_REASON_NONE);

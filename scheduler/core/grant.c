@@ -1,5 +1,6 @@
 #include "scheduler/core/grant.h"
 
+#include "common/mark.h"
 #include "scheduler/core/credit.h"
 #include "scheduler/core/family.h"
 #include "scheduler/core/state.h"
@@ -200,8 +201,10 @@ emit_lane(struct core *core, uint32_t index, struct command_list *out)
 	if (!raises)
 		soften(lane, &record);
 	if (!raises && lane->granted.gate != LANE_GATE_COUNT &&
-	    !differs(&record, &lane->granted))
+	    !differs(&record, &lane->granted)) {
+		MARK(grant_waits_for_a_credit);
 		return; /* all of it has to wait for the credit */
+	}
 
 	grant = &append(out, COMMAND_GRANT)->grant;
 	*grant = (struct command_grant){
@@ -385,8 +388,10 @@ grant_take(struct core *core, const struct event_granted *granted)
 	}
 	if (granted->status == EVENT_STATUS_REFUSED) {
 		/* Redis came back with an older past; or the record had been deleted. */
-		if (granted->g > 0 && granted->g < lane->g)
+		if (granted->g > 0 && granted->g < lane->g) {
+			MARK(grant_finds_an_older_past);
 			core->rebuild = true;
+		}
 		lane->granted.gate = LANE_GATE_COUNT;
 		lane->g = granted->g;
 		if (lane->family != FAMILY_NONE) {

@@ -1,5 +1,6 @@
 #include "scheduler/core/lane_state.h"
 
+#include "common/mark.h"
 #include "scheduler/core/credit.h"
 #include "scheduler/core/gate.h"
 #include "scheduler/core/state.h"
@@ -211,8 +212,10 @@ lane_admits(const struct core *core, const struct lane *lane)
 	if (core->now_ms < lane->ready_ms)
 		return 0;
 	/* What is on its way to Redis still lets plain jobs start. */
-	if (lane->flight && lane_gate_starts(lane->granted.gate))
+	if (lane->flight && lane_gate_starts(lane->granted.gate)) {
+		MARK(lane_is_shut_and_redis_has_not_heard);
 		return 0;
+	}
 	if (lane->gate == LANE_CLOSED)
 		return lane->unproven == 0 ? 1 : 0;
 	if (lane->gate == LANE_WRITING)

@@ -1,5 +1,6 @@
 #include "scheduler/core/model.h"
 
+#include "common/mark.h"
 #include "scheduler/core/state.h"
 
 /* A first reader that was sent later than this without need says little about the lag:
@@ -99,8 +100,10 @@ model_take_miss(struct core *core, struct model *model, uint64_t offset_ms)
 void
 model_distrust(struct core *core, struct model *model)
 {
-	if (model_is_trusted(core, model))
+	if (model_is_trusted(core, model)) {
+		MARK(model_loses_trust);
 		note_id(core, COMMAND_NOTE_TRUST, model->traits.id, 0, 0);
+	}
 	model->proofs = 0;
 }
 

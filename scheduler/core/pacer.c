@@ -1,5 +1,6 @@
 #include "scheduler/core/pacer.h"
 
+#include "common/mark.h"
 #include "scheduler/core/state.h"
 
 #define TRIP_MS_FIRST 1000  /* round trip to a first byte, until one was seen */
@@ -130,6 +131,7 @@ take_limits(struct core *core, struct pacer *pacer,
 		pacer->learned[i] = limits[i];
 		if (pacer->configured[i] > 0)
 			continue;
+		MARK(pacer_learns_a_limit);
 		note_id(core, COMMAND_NOTE_LIMIT, pacer->id, i, limits[i]);
 		pacer->dirty = true;
 	}
@@ -219,6 +221,7 @@ halve(struct core *core, struct pacer *pacer)
 	pacer->halved_ms = core->now_ms;
 	/* Bytes of requests sent before now are no evidence against the pressure. */
 	pacer->step_ms = core->now_ms;
+	MARK(pacer_halves);
 	set_pace(core, pacer, MAX(1, pacer->pace / 2));
 }
 
@@ -232,6 +235,7 @@ park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
 	VERIFY(wait_ms <= SPEND_MS_MAX);
 	if (pacer_is_parked(core, pacer) && pacer->spends > 0)
 		return; /* one of those that were in flight */
+	MARK(pacer_is_out_of_money);
 	pacer->spends++;
 	park(core, pacer, MAX(until_ms, core->now_ms + wait_ms), EVENT_PRESSURE_SPEND);
 	note_id(core, COMMAND_NOTE_SPEND, pacer->id, pacer->parked_ms, pacer->spends);

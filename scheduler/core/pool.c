@@ -1,5 +1,6 @@
 #include "scheduler/core/pool.h"
 
+#include "common/mark.h"
 #include "scheduler/core/credit.h"
 #include "scheduler/core/family.h"
 #include "scheduler/core/state.h"
@@ -131,8 +132,10 @@ judge(const struct core *core, const struct pool *pool, const struct family *fam
 	if (pool->load < pool->slots)
 		return FILLS_SLOTS;
 	ahead_ms = (uint64_t)(pool->load - pool->slots) * pool->job_ms / pool->slots;
-	if (pool->cold.count == 0 && ahead_ms < cold_ms(core, family))
+	if (pool->cold.count == 0 && ahead_ms < cold_ms(core, family)) {
+		MARK(pool_activates_ahead);
 		return AHEAD;
+	}
 	return NOT_YET;
 }
 
@@ -194,6 +197,7 @@ pool_take_short(struct core *core, const struct event_short *event)
 	pool->short_ms = core->now_ms;
 	if (pool->load < pool->slots)
 		return;
+	MARK(pool_looks_where_work_should_be);
 	for (uint32_t i = pool->ready.head; i != LIST_NONE && looks < LOOKS_MAX;
 	     i = core->family_home[i].next, looks++)
 		family_look(core, i);
@@ -281,6 +285,7 @@ pool_set_overdue(struct core *core, uint32_t index, bool overdue)
 		return;
 	family->overdue = overdue;
 	if (overdue) {
+		MARK(pool_lets_one_go_first);
 		pool->overdue++;
 		family->overdue_ms = core->now_ms;
 		family->rank = pool_rank_overdue(core);

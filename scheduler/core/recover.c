@@ -1,5 +1,6 @@
 #include "scheduler/core/recover.h"
 
+#include "common/mark.h"
 #include "scheduler/core/credit.h"
 #include "scheduler/core/family.h"
 #include "scheduler/core/state.h"
@@ -75,8 +76,10 @@ static uint32_t
 rank_found(const struct event_lane *event)
 {
 	VERIFY(event->gate < LANE_GATE_COUNT);
-	return event->rank == POOL_RANK_NEVER ? POOL_RANK_LAST
-	                                      : MIN(event->rank, POOL_RANK_LAST);
+	if (event->rank != POOL_RANK_NEVER)
+		return MIN(event->rank, POOL_RANK_LAST);
+	MARK(recover_finds_a_lane_never_granted);
+	return POOL_RANK_LAST;
 }
 
 /* Redis keeps ranks that are no longer of use; a new one comes behind all of them. */
@@ -158,6 +161,7 @@ end_orphan(struct core *core, uint32_t index)
 	if ((lane->gate != LANE_WRITING && lane->gate != LANE_CHECKING) ||
 	    lane->unproven > 0)
 		return;
+	MARK(recover_finds_an_orphan);
 	lane->ready_ms = MAX(lane->ready_ms, core->now_ms + HEAR_MS);
 	if (lane->gate == LANE_WRITING)
 		lane_move(core, index, LANE_CLOSED, LANE_REASON_NONE);

@@ -2,12 +2,14 @@
  *
  *   warmq-sim [--first FILE] [--seeds N] [--from S]    many seeds, one line each
  *   warmq-sim --seed S [--trace]                       one seed, line by line
+ *   warmq-sim-marks --marks [--seeds N] [--from S]     and how often each mark was passed
  *   warmq-sim burst ... | numbers                      what a burst costs: burst.h
  *
  * FILE lists seeds that go first, one at the beginning of each line; # begins a comment.
  * --unheld takes the gates out of the game; --hash-only prints nothing but seeds and
  * trace hashes, to compare two builds. Exits with 1 as soon as a seed breaks a promise,
  * and says how to see it again. */
+#include "common/mark.h"
 #include "common/text.h"
 #include "tests/sim/burst.h"
 #include "tests/sim/world.h"
@@ -20,7 +22,7 @@
 struct options {
 	uint64_t seeds, from;
 	const char *first;
-	bool trace, hash_only, quiet, unheld;
+	bool trace, hash_only, quiet, unheld, marks;
 };
 
 static uint64_t seed_now;
@@ -157,6 +159,8 @@ read_options(int argc, char **argv, struct options *options)
 			options->unheld = true;
 		else if (strcmp(argv[i], "--quiet") == 0)
 			options->quiet = true;
+		else if (strcmp(argv[i], "--marks") == 0)
+			options->marks = true;
 		else if (strcmp(argv[i], "--first") == 0 && has_value)
 			options->first = argv[++i];
 		else if (strcmp(argv[i], "--seeds") == 0 && has_value)
@@ -172,6 +176,29 @@ read_options(int argc, char **argv, struct options *options)
 	}
 	return true;
 }
+
+/* One line for each mark, for tests/sim/marks.py. */
+#ifdef WARMQ_MARKS
+extern struct mark *const marks_first[] __asm__("__start_marks");
+extern struct mark *const marks_end[] __asm__("__stop_marks");
+
+static int
+print_marks(void)
+{
+	for (struct mark *const *place = marks_first; place < marks_end; place++)
+		printf("mark %s %s %" PRIu64 "\n", (*place)->name, (*place)->file,
+		       (*place)->count);
+	return 0;
+}
+#else
+static int
+print_marks(void)
+{
+	fprintf(stderr, "This program has no marks. ./dev sim marks builds one that has "
+	                "them.\n");
+	return 2;
+}
+#endif
 
 /* The seeds that have failed before. */
 static bool
@@ -213,6 +240,8 @@ main(int argc, char **argv)
 		if (!play(options.from + i, &options))
 			return 1;
 	}
+	if (options.marks)
+		return print_marks();
 	printf("%" PRIu64 " seeds from %" PRIu64 " on, and those that failed before: all "
 	       "promises kept\n",
 	       options.seeds, options.from);

@@ -1,5 +1,7 @@
 #include "worker/core/agent_lease.h"
 
+#include "common/mark.h"
+
 static void
 drop(struct agent *agent, uint32_t index)
 {
@@ -207,6 +209,7 @@ end_stopped(struct agent *agent, uint32_t index, const struct agent_outcome *out
 		slot->leave_usage = outcome->usage;
 		return;
 	}
+	MARK(agent_stops_a_slow_warm_up);
 	result = result_take(&agent->results, RESULT_FRESH);
 	agent->results.results[result].slot = index;
 	agent->results.results[result].q = q;
@@ -308,6 +311,7 @@ take_foreign(struct agent *agent, uint32_t index, uint64_t q, bool was_sent)
 		agent_state_note(agent, AGENT_NOTE_RESENT, index, (struct span){ 0 });
 		return;
 	}
+	MARK(agent_holds_what_it_does_not_know);
 	agent->stats.unknown++;
 	agent_state_note(agent, AGENT_NOTE_UNKNOWN, index, (struct span){ 0 });
 	agent_lease_leave(agent, index, q, was_sent);
@@ -321,15 +325,18 @@ compare_settling(struct agent *agent, uint32_t index, uint64_t held_q)
 	uint64_t next_q = slot->next_q;
 
 	if (held_q == slot->lease_q) { /* not applied */
+		MARK(agent_settle_was_not_applied);
 		slot->next_q = 0;
 		slot_set(&agent->slots, index, SLOT_LEASE_OURS, SLOT_RUN_OVER);
 		return;
 	}
 	if (held_q != 0 && held_q == next_q) { /* applied, and the claim too */
+		MARK(agent_settle_was_applied_with_its_claim);
 		agent_lease_settled(agent, index);
 		take_foreign(agent, index, held_q, false);
 		return;
 	}
+	MARK(agent_settle_is_in_doubt);
 	/* Applied, or undone together with its claim: settle_late knows. */
 	agent_lease_lose(agent, index);
 	if (held_q != 0)

@@ -1,12 +1,14 @@
 #include "worker/core/agent_receive.h"
 
 #include "common/codec/protocol_answer.h"
+#include "common/mark.h"
 #include "worker/core/agent_lease.h"
 
 /* The session is no more: nothing in Redis is ours, and nothing is asked of it again. */
 static void
 lose_session(struct agent *agent)
 {
+	MARK(agent_loses_its_session);
 	agent_state_note(agent, AGENT_NOTE_GONE, 0, (struct span){ 0 });
 	agent->has_session = false;
 	agent->phase = AGENT_UP;
@@ -41,6 +43,7 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 		              protocol_answer_now_ms(reply));
 		return true;
 	case PROTOCOL_STALE:
+		MARK(agent_speaks_on_an_old_connection);
 		agent->close_due = true;
 		agent->is_dirty = true;
 		return false;
@@ -139,6 +142,7 @@ beaten(struct agent *agent, const struct flight *flight, const struct reply *rep
 			continue;
 		if (agent->slots.slots[slot].lease != SLOT_LEASE_OURS)
 			continue;
+		MARK(agent_is_told_of_a_cancel);
 		agent_state_note(agent, AGENT_NOTE_ENDED, (uint64_t)slot,
 		                 (struct span){ 0 });
 		if (agent->slots.slots[slot].run == SLOT_RUN_WAITING)
@@ -233,8 +237,10 @@ free_unfilled(struct agent *agent, const struct flight *flight,
 			continue;
 		slot_set(&agent->slots, index, SLOT_LEASE_NONE, SLOT_RUN_IDLE);
 	}
-	if (claim->refused.len > 0)
+	if (claim->refused.len > 0) {
+		MARK(agent_is_refused_a_slot);
 		read_again(agent);
+	}
 }
 
 static void
@@ -285,9 +291,11 @@ settle_slot(struct agent *agent, const struct protocol_claim *claim,
 		return;
 	}
 	if (span_equals(problem->word, SPAN("ENDED"))) {
+		MARK(agent_settles_what_has_ended);
 		agent_lease_void(agent, item->slot);
 		return;
 	}
+	MARK(agent_settles_what_is_not_its_own);
 	agent->results.results[item->result].attempt.doubtful = false;
 	agent_lease_lose(agent, item->slot);
 	if (problem->held.len > 0)
@@ -326,6 +334,7 @@ resent(struct agent *agent, const struct flight *flight, const struct reply *rep
 		read_again(agent);
 		return;
 	}
+	MARK(agent_settles_again_after_a_rollback);
 	result->since_ms = agent->now_ms;
 	if (problem_of(&claim, item->slot, &problem) &&
 	    !span_equals(problem.word, SPAN("ENDED")))
@@ -341,6 +350,7 @@ failed(struct agent *agent, const struct flight *flight, const struct reply *rep
 	if (!is_settling(agent, &flight->items[0]))
 		return;
 	if (protocol_answer_word(reply) == PROTOCOL_TOKEN) {
+		MARK(agent_fails_what_is_not_its_own);
 		agent_lease_lose(agent, index);
 		if (reply_text(reply_at(reply, 1)).len > 0)
 			read_again(agent);
@@ -405,10 +415,13 @@ settled_late(struct agent *agent, const struct flight *flight, const struct repl
 		                 is_accepted ? AGENT_NOTE_ACCEPTED : AGENT_NOTE_REFUSED,
 		                 result->outcome.handle,
 		                 (struct span){ result->id, result->id_len });
-		if (is_accepted)
+		if (is_accepted) {
+			MARK(agent_result_is_late_and_welcome);
 			agent->stats.late_accepted++;
-		else
+		} else {
+			MARK(agent_result_is_late_and_refused);
 			agent->stats.late_refused++;
+		}
 		result_move(&agent->results, index, RESULT_DROPPING);
 	}
 }

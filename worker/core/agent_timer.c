@@ -1,5 +1,6 @@
 #include "worker/core/agent_timer.h"
 
+#include "common/mark.h"
 #include "worker/core/agent_lease.h"
 
 static void
@@ -28,6 +29,7 @@ check_fence(struct agent *agent)
 {
 	if (agent->now_ms < fence_at_ms(agent))
 		return;
+	MARK(agent_is_fenced);
 	agent->is_fenced = true;
 	agent->stats.fenced++;
 	agent_state_note(agent, AGENT_NOTE_FENCED, agent->now_ms - agent->renewed_ms,
@@ -50,8 +52,10 @@ check_leaders(struct agent *agent)
 			continue;
 		}
 		/* Being slow again and again is how it is, not a fault to wait out. */
-		if (!slot_is_ticket(slot) && slot->deliveries >= AGENT_SLOW_MAX)
+		if (!slot_is_ticket(slot) && slot->deliveries >= AGENT_SLOW_MAX) {
+			MARK(agent_lets_a_slow_leader_run);
 			continue;
+		}
 		agent_state_note(agent, AGENT_NOTE_SLOW, index, (struct span){ 0 });
 		agent_lease_stop(agent, index, SLOT_WHY_SLOW);
 	}
