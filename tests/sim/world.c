@@ -106,7 +106,7 @@ configure(struct world *world)
 	config->ns = SPAN("warmq");
 	config->core.families_max = world->weather.jobs_count + 100;
 	config->core.lanes_max = 2 * config->core.families_max;
-	config->families_max = 2 * config->core.families_max;
+	config->families_max = MAX(2 * config->core.families_max, RULER_FAMILIES_LEAST);
 	config->block_ms = 0; /* nothing here waits inside Redis */
 	config->poll_ms = 50;
 	config->status_ms = 0;
