@@ -302,7 +302,7 @@ write_dead(struct run_http_work *work, const char *reason, const struct answer *
 }
 
 static void
-finish_bad(struct run_http_work *work, const struct answer *answer)
+finish_bad(struct run_http_work *work, struct answer *answer)
 {
 	struct run *run = work->run;
 	const char *name = work->request.upstream->config->name;
@@ -338,6 +338,7 @@ finish_bad(struct run_http_work *work, const struct answer *answer)
 	case ANSWER_BAD_MARKER:
 		if (send_without(work, answer))
 			return;
+		answer_blame_job(answer);
 		write_dead(work, "refused", answer);
 		run_http_fail(run, AGENT_FATAL, "refused", answer->text, 0, 0);
 		return;
@@ -368,8 +369,9 @@ classify(struct run_http_work *work, int status)
 static bool
 is_whole(const struct run_http_work *work, const struct assemble_result *result)
 {
-	return result->complete || (work->request.upstream->dialect == DIALECT_RAW &&
-	                            !run_http_is_stream(work));
+	if (work->request.upstream->dialect == DIALECT_RAW && !run_http_is_stream(work))
+		return true;
+	return work->assemble && result->complete;
 }
 
 static void

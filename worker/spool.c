@@ -99,11 +99,21 @@ read_session(const struct spool *spool)
 }
 
 static bool
-is_result(const char *name)
+ends_in(const char *name, const char *end)
 {
-	size_t len = strlen(name);
+	size_t len = strlen(name), end_len = strlen(end);
 
-	return len > 7 && len < 100 && strcmp(name + len - 7, ".result") == 0;
+	return len > end_len && len < 100 && strcmp(name + len - end_len, end) == 0;
+}
+
+/* What a process left that died while it wrote: half a result. */
+static void
+remove_half(const struct spool *spool, const char *name)
+{
+	char path[PATH_SIZE];
+
+	(void)snprintf(path, sizeof path, "%s/%s", spool->dir, name);
+	(void)unlink(path);
 }
 
 static int
@@ -121,7 +131,9 @@ find_results(struct spool *spool)
 	while (dir && (entry = readdir(dir)) != NULL) {
 		char **found;
 
-		if (!is_result(entry->d_name))
+		if (ends_in(entry->d_name, ".result.new"))
+			remove_half(spool, entry->d_name);
+		if (!ends_in(entry->d_name, ".result"))
 			continue;
 		found = realloc(spool->found, (spool->found_count + 1) * sizeof(char *));
 		if (!found)
@@ -256,6 +268,8 @@ write_file(const struct task *task)
 		err = errno;
 	if (err == 0)
 		sync_dir(task->spool->dir);
+	else
+		(void)unlink(temporary); /* half a file helps nobody on a full disk */
 	return err;
 }
 

@@ -184,7 +184,7 @@ what_now(const struct answer *answer)
 	case ANSWER_OK:
 		return "";
 	case ANSWER_RETRY:
-		return "The job is tried again.";
+		return "It counts as an attempt.";
 	case ANSWER_DEFER:
 		return answer->overloaded ? "The provider is overloaded; the job waits."
 		                          : "A rate limit is reached; the job waits.";
@@ -219,6 +219,22 @@ describe(struct answer *answer, const struct fault *fault, int status)
 	else
 		say(answer, "%d %s: %s %s", status, answer->type, fault->message,
 		    what_now(answer));
+}
+
+void
+answer_blame_job(struct answer *answer)
+{
+	/* Absent where the message left no room for all of it. */
+	char *sentence = strstr(answer->text, what_now(answer));
+
+	VERIFY(answer->kind == ANSWER_BAD_MARKER);
+	answer->kind = ANSWER_FATAL;
+	if (sentence) {
+		size_t len = (size_t)(sentence - answer->text);
+
+		(void)snprintf(sentence, sizeof answer->text - len, "%s",
+		               what_now(answer));
+	}
 }
 
 void

@@ -281,6 +281,19 @@ finish_usage(struct assemble *assemble)
 	assemble->usage_finished = true;
 }
 
+/* Some gateways answer 200 and say in the body that it is none. */
+static bool
+is_error(const struct assemble *assemble)
+{
+	const struct tape *tape = &assemble->tape;
+	uint32_t error = tape_find(tape, 0, "error");
+
+	return assemble->options.dialect != DIALECT_RAW && error != TAPE_NONE &&
+	       tape_type(tape, error) != TAPE_NULL &&
+	       tape_find(tape, 0, "content") == TAPE_NONE &&
+	       tape_find(tape, 0, "choices") == TAPE_NONE;
+}
+
 static int
 finish_plain(struct assemble *assemble, struct assemble_result *result)
 {
@@ -295,6 +308,12 @@ finish_plain(struct assemble *assemble, struct assemble_result *result)
 	if (err == 0)
 		merge_usage(assemble);
 	finish_usage(assemble);
+	if (err == 0 && is_error(assemble)) {
+		result->complete = false;
+		err = assemble_inside_error(assemble, 0);
+		result->error = buffer_span(&assemble->error);
+		return err;
+	}
 	return 0;
 }
 

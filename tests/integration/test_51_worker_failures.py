@@ -186,6 +186,25 @@ def test_a_400_for_the_job_s_own_marker_is_the_job_s_own(store, provider, start)
     assert wait_result(store, id)["state"] == "dead" and len(provider.requests) == 1
 
 
+def test_an_empty_answer_is_none(store, provider, start):
+    provider.answers = [plain(200, b""), sse_cut(0)]
+    start()
+    jobs, id = one_job(store, attempts="2")
+    promote(store)
+    result = wait_result(store, id)
+    assert result["state"] == "dead" and len(provider.requests) == 2
+
+
+def test_an_error_that_comes_as_200_is_an_error(store, provider, start):
+    provider.answers = [plain(200, {"type": "error", "error": {"type": "overloaded_error"}}),
+                        plain(200, {"error": {"message": "gateway"}})]
+    start()
+    jobs, id = one_job(store, attempts="1")
+    wait_until(lambda: store.events("pressure"), "the pressure", 10)
+    result = wait_result(store, id)
+    assert result["state"] == "dead" and "gateway" in result["text"]
+
+
 def test_a_result_that_is_too_large_is_done_all_the_same_32(store, provider, start):
     large = dict(MESSAGE, content=[{"type": "text", "text": "x" * (9 << 20)}])
     provider.default = plain(200, large)

@@ -307,6 +307,31 @@ def test_a_result_outlives_its_worker_on_disk_16(fragile, fragile_store, provide
         worker.close()
 
 
+def test_half_a_result_is_left_on_no_disk(fragile, fragile_store, provider, tmp_path):
+    store = fragile_store
+    (begun, go_on), = held()
+    provider.answers = [sse_held(begun, go_on)]
+    spool = tmp_path / "worker.0"
+    spool.mkdir()
+    (spool / "1-1.result.new").write_text("of a process that died")
+    worker = WorkerProcess(store, provider, state=str(tmp_path))
+    try:
+        jobs = family()
+        id, = enqueue(store, jobs)
+        store.open(jobs)
+        assert begun.wait(10)
+        assert not list(spool.glob("*.new"))
+        (spool / f"{id}.result" / "in the way").mkdir(parents=True)
+        fragile.down()
+        go_on.set()
+        wait_until(lambda: "cannot keep a result" in worker.log(), "the failure")
+        assert not list(spool.glob("*.new"))
+        fragile.up()
+        assert wait_result(store, id)["body"] == MESSAGE
+    finally:
+        stop_all([worker])
+
+
 def test_a_worker_that_stops_without_redis_leaves_its_results_on_disk(fragile, fragile_store,
                                                                       provider):
     store = fragile_store

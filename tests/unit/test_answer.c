@@ -284,17 +284,31 @@ START_TEST(answer_texts_say_what_happened_and_what_now)
 		classify(529, FAULT("overloaded_error"), NULL).text,
 		"529 overloaded_error: M The provider is overloaded; the job waits.");
 	ck_assert_str_eq(classify(0, "connection reset by peer", NULL).text,
-	                 "No answer: connection reset by peer. The job is tried again.");
+	                 "No answer: connection reset by peer. It counts as an attempt.");
 	ck_assert_str_eq(classify(502, "<html>\nBad", NULL).text,
-	                 "502 http 502: <html>\\nBad The job is tried again.");
+	                 "502 http 502: <html>\\nBad It counts as an attempt.");
 	for (enum answer_kind i = 0; i < ANSWER_COUNT; i++)
 		ck_assert_ptr_nonnull(answer_kind_name(i));
+}
+END_TEST
+
+START_TEST(answer_a_marker_of_the_job_s_own_is_its_own_fault)
+{
+	struct answer answer =
+		classify(400, "{\"error\":{\"message\":\"5 cache_control\"}}", NULL);
+
+	ck_assert_int_eq(answer.kind, ANSWER_BAD_MARKER);
+	answer_blame_job(&answer);
+	ck_assert_int_eq(answer.kind, ANSWER_FATAL);
+	ck_assert_str_eq(answer.text, "400 http 400: 5 cache_control "
+	                              "Sending it again would not help.");
 }
 END_TEST
 
 SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_a_spend_cap_is_not_a_rate_limit,
            answer_a_400_that_names_what_we_added_is_our_own_doing,
+           answer_a_marker_of_the_job_s_own_is_its_own_fault,
            answer_waits_as_long_as_it_is_told, answer_obeys_x_should_retry,
            answer_reads_the_limits_of_both_vendors,
            answer_durations_as_vendors_write_them,
