@@ -1,7 +1,7 @@
 -- audit.lua - recounts everything that is counted, and says what was wrong.
 --
 --   1 lanes      leases ──► in use, taken tickets; those that no family has
---   2 families   lists ──► bits; records ──► open and held sets
+--   2 families   lists ──► bits; records ──► open and held sets, budgets of pools
 --   3 sets       members without a record
 --   4 the rest   leases ──► in use, in flight of budgets; `look`; bounds
 --
@@ -354,6 +354,22 @@ function own.routes_read()
 	return routes
 end
 
+-- Claims find the budgets of their pool here: one that is not named starts nothing.
+function own.pools_audit(found)
+	local seen = {}
+	for i = 1, #found do
+		local pool, budget = found[i].tail.pool, found[i].tail.budget
+		local names = seen[pool] or call('HGET', key.pools, pool) or ''
+		if not find(',' .. names .. ',', ',' .. budget .. ',', 1, true) then
+			local all = names == '' and budget or names .. ',' .. budget
+			correct('pool', pool, names, all)
+			call('HSET', key.pools, pool, all)
+			names = all
+		end
+		seen[pool] = names
+	end
+end
+
 function own.families_part(position, room)
 	local routes = own.routes_read()
 	local got = call('HSCAN', key.families, position, 'COUNT', floor(room / FAMILY_US))
@@ -368,6 +384,7 @@ function own.families_part(position, room)
 			above[#above + 1] = family.tail.ancestors[j]
 		end
 	end
+	own.pools_audit(found)
 	records_load(ids, lanes, key.lanes, lane_take)
 	local gates = own.records_of(key.lanes, above)
 	for i = 1, #found do

@@ -87,10 +87,15 @@ local function is_name(text)
 	return #text <= 128 and find(text, '^[%w._-]+$') ~= nil
 end
 
+local function fits_64_bits(digits)
+	return #digits < 20 or #digits == 20 and digits <= '18446744073709551615'
+end
+
 -- An id as it is printed: Redis finds an entry by "007-1", too, and nobody else does.
 local function is_job(id)
 	local ms, seq, part = match(id, '^(%d+)%-(%d+)(.*)$')
 	return ms ~= nil and #id <= 60 and not find(ms, '^0.') and not find(seq, '^0.') and
+		(#id < 22 or fits_64_bits(ms) and fits_64_bits(seq)) and
 		(part == '' or find(part, '^%.[1-9]%d*$') ~= nil)
 end
 

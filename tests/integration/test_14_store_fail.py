@@ -326,7 +326,8 @@ def test_a_pack_is_no_job_15(store, fields):
 
 
 @pytest.mark.parametrize("zeros", ["0{ms}-{seq}", "{ms}-0{seq}", "{ms}-{seq}.", "{ms}-{seq}.0",
-                                   "{ms}-{seq}.01"])
+                                   "{ms}-{seq}.01", "18446744073709551616-{seq}",
+                                   "{ms}-18446744073709551616"])
 def test_an_id_has_one_spelling(store, zeros):
     """Redis finds the entry under all of them, the mark would be met under one."""
     [id] = store.enqueue(Family(1))

@@ -99,6 +99,15 @@ def test_an_audit_of_a_sound_store_finds_nothing_13(store):
     assert store.audit() == []
 
 
+def test_a_pool_that_lost_its_budgets_finds_them_again_13(store):
+    _, ids = opened(store, count=2)
+    store.redis.delete(store.key("pools"))
+    assert Worker(store).claim().ids == []
+    assert ("pool", "", "acme:large") in found(store)
+    assert Worker(store).claim().ids == ids
+    assert store.audit() == []
+
+
 def many_families(store):
     """400 families with a job each in one pool and a few leases; more than a piece holds."""
     families = [Family(1 + i, budget=f"acme:{'large' if i % 2 else 'small'}")
