@@ -8,6 +8,7 @@
 #include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
+#include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_unheld.h"
 #include "scheduler/ruler_view.h"
@@ -317,17 +318,22 @@ ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                      const struct reply *reply)
 {
 	struct span cursor = reply_text(reply_at(reply, 2));
-	bool is_over = cursor.len == 0;
+	bool is_over = cursor.len == 0, is_inbox_new = false;
 
 	(void)index;
-	for (size_t i = 3; i < reply->count; i++)
+	for (size_t i = 3; i < reply->count; i++) {
 		report_correction(ruler, &reply->items[i]);
+		is_inbox_new |= span_equals(reply_text(reply_at(&reply->items[i], 0)),
+		                            SPAN("cursor"));
+	}
 	ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor),
 	           is_over ? SPAN(AUDIT_START) : cursor);
 	ruler_clock_done(ruler, RULER_TIMER_AUDIT,
 	                 now_ms + (is_over && !ruler->audit_anew ? ruler->config->audit_ms
 	                                                         : AUDIT_REST_MS));
-	if (ruler->phase == RULER_REBUILDING)
+	if (is_inbox_new) /* it is read from a cursor that was read before */
+		ruler_rule_rebuild(ruler, now_ms);
+	else if (ruler->phase == RULER_REBUILDING)
 		ruler_rebuild_audited(ruler, is_over);
 }
 

@@ -489,6 +489,27 @@ function own.sets_part(position, room)
 	return '0'
 end
 
+-- An inbox that was deleted and began anew behind the cursor (ids of producers' own, a
+-- clock that went back) would never be read.  As long as nothing was taken out of it,
+-- nothing of it was admitted: all of it is new.
+function own.cursor_audit()
+	local stored = call('HGET', key.meta, 'cursor')
+	local entry = stored and match(stored, '^%d+%-%d+')
+	local info = entry and quiet('XINFO', 'STREAM', key.jobs)
+	if not info or info.err then
+		return
+	end
+	local inbox = {}
+	for i = 1, #info, 2 do
+		inbox[info[i]] = info[i + 1]
+	end
+	if inbox.length > 0 and inbox['max-deleted-entry-id'] == '0-0' and
+			id_before(inbox['last-generated-id'], entry) then
+		correct('cursor', 'meta', stored, '0-0 0')
+		call('HSET', key.meta, 'cursor', '0-0 0')
+	end
+end
+
 function own.rest_part()
 	local names, flight, ids = own.pools_read(), {}, {}
 	own.leases_walk()
@@ -516,6 +537,7 @@ function own.rest_part()
 	end
 	own.dead_trim()
 	own.look_audit()
+	own.cursor_audit()
 	return '0'
 end
 

@@ -27,7 +27,7 @@ class BlackHole:
 def test_a_provider_that_is_away_leaves_the_slots_to_the_others(tmp_path):
     hole = BlackHole()
     away = f'  away:\n    url: "http://127.0.0.1:{hole.port}"\n    auth: none\n'
-    with Fleet(tmp_path, upstream_options=away,
+    with Fleet(tmp_path, upstream_options=away, knobs={"job_ms": 50},
                settings="worker:\n  connect_timeout: 300ms\n") as fleet:
         fleet.start_all(slots=4)
         for number in range(200):
@@ -36,3 +36,17 @@ def test_a_provider_that_is_away_leaves_the_slots_to_the_others(tmp_path):
         wait_until(lambda: fleet.redis("HGET", "warmq:meta", "unsent"), 10, "failure")
         fleet.burst([anthropic_body(f"main {number}") for number in range(20)], seconds=10)
     hole.close()
+
+
+def test_an_inbox_that_was_deleted_behind_its_cursor_is_read(tmp_path):
+    with Fleet(tmp_path, knobs={"job_ms": 50}) as fleet:
+        fleet.start_all()
+        fleet.redis("XADD", "warmq:jobs", "99999999999999-1", "upstream", "main",
+                    "reply", "results", "body", anthropic_body("of the future"))
+        fleet.collect(1)
+        fleet.redis("DEL", "warmq:jobs")
+        id, = fleet.enqueue([anthropic_body("of the present")])
+        fleet.end("scheduler")  # the next one audits at once, not within a minute
+        fleet.start_scheduler()
+        assert id in fleet.collect(1)
+        assert "the audit corrected cursor" in fleet.log("scheduler")

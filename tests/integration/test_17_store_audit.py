@@ -108,6 +108,30 @@ def test_a_pool_that_lost_its_budgets_finds_them_again_13(store):
     assert store.audit() == []
 
 
+def test_an_inbox_that_was_deleted_behind_its_cursor_is_new(store):
+    store.broken = True  # the job went with its inbox
+    family = Family(1)
+    entry = store.redis.xadd(store.key("jobs"), {"upstream": "acme"}, id="99999999999999-7")
+    store.admit(entry, families=[family], runs=[(family, "n", [entry])])
+    assert store.audit() == []
+    store.redis.delete(store.key("jobs"))
+    assert store.audit() == [], "there is no inbox yet"
+    fresh = store.add()
+    assert ("cursor", f"{entry} 0", "0-0 0") in found(store)
+    assert store.cursor() == ("0-0", "0")
+    store.admit(fresh, families=[family], runs=[(family, "n", [fresh])])
+    assert store.audit() == []
+
+
+def test_an_inbox_out_of_which_something_was_taken_keeps_its_cursor(store):
+    store.broken = True
+    _, ids = opened(store, count=2)
+    store.redis.hset(store.key("meta"), "cursor", "99999999999999-7 0")
+    store.redis.xdel(store.key("jobs"), ids[0])
+    store.audit()
+    assert store.cursor() == ("99999999999999-7", "0"), "who knows what of it was admitted"
+
+
 def many_families(store):
     """400 families with a job each in one pool and a few leases; more than a piece holds."""
     families = [Family(1 + i, budget=f"acme:{'large' if i % 2 else 'small'}")
