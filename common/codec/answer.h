@@ -82,7 +82,8 @@ void answer_classify(enum dialect dialect, int status,
                      const struct answer_headers *headers, struct span body,
                      struct answer *ret_answer);
 
-/* The request had no such addition, or was sent without it: the field is the job's own. */
+/* The request had no such addition, or was sent without it: the field is the job's own.
+ */
 void answer_blame_job(struct answer *answer);
 
 /* "ok", "retry", … */
