@@ -208,12 +208,24 @@ append_counts(const struct answer *answer, bool true_split, uint32_t output_toke
 	(void)buffer_append_format(out, ",\"output_tokens\":%u", output_tokens);
 }
 
+/* Known once the answer has ended. */
+static void
+append_tools(const struct answer *answer, struct buffer *out)
+{
+	if (settings_get(answer->settings, SETTINGS_ANSWER) ==
+	    SETTINGS_ANSWER_SERVER_TOOL)
+		(void)buffer_append_text(out, ",\"server_tool_use\":"
+		                              "{\"web_search_requests\":1}");
+}
+
 static void
 append_start_usage(const struct answer *answer, bool true_split, uint32_t output_tokens,
-                   struct buffer *out)
+                   bool ended, struct buffer *out)
 {
 	(void)buffer_append_byte(out, '{');
 	append_counts(answer, true_split, output_tokens, out);
+	if (ended)
+		append_tools(answer, out);
 	(void)buffer_append_text(out, ",\"service_tier\":\"standard\","
 	                              "\"inference_geo\":\"global\"}");
 }
@@ -222,12 +234,15 @@ static void
 append_late_usage(const struct answer *answer, uint64_t shape, struct buffer *out)
 {
 	if (shape == 1) {
-		(void)buffer_append_format(out, "{\"output_tokens\":%u}",
+		(void)buffer_append_format(out, "{\"output_tokens\":%u",
 		                           answer->output_tokens);
+		append_tools(answer, out);
+		(void)buffer_append_byte(out, '}');
 		return;
 	}
 	(void)buffer_append_byte(out, '{');
 	append_counts(answer, true, answer->output_tokens, out);
+	append_tools(answer, out);
 	if (shape == 2) {
 		(void)buffer_append_text(out, ",\"output_tokens_details\":"
 		                              "{\"thinking_tokens\":0},\"iterations\":[{"
@@ -361,7 +376,7 @@ stream_start(struct stream *stream, uint64_t shape)
 	(void)buffer_append_text(&stream->json,
 	                         "],\"stop_reason\":null,\"stop_sequence\":null,"
 	                         "\"usage\":");
-	append_start_usage(stream->answer, shape != 3, 1, &stream->json);
+	append_start_usage(stream->answer, shape != 3, 1, false, &stream->json);
 	(void)buffer_append_text(&stream->json, "}}");
 	if (shape != 3)
 		script_mark_usage(stream->frames.script);
@@ -440,7 +455,7 @@ anthropic_answer_whole(const struct answer *answer, struct script *script)
 	                           "],\"stop_reason\":\"%s\",\"stop_sequence\":null,"
 	                           "\"usage\":",
 	                           stop_reason(answer, &content));
-	append_start_usage(answer, true, answer->output_tokens, out);
+	append_start_usage(answer, true, answer->output_tokens, true, out);
 	(void)buffer_append_byte(out, '}');
 	script_mark_usage(script);
 	script_add(script, answer->want->warm_only ? 0 : answer->decode_us);

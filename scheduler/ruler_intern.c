@@ -159,6 +159,7 @@ name_twin(struct ruler *ruler, const struct ruler_job *job, uint32_t i)
 	id_hash_number(&hash, above.low);
 	id_hash_field(&hash, ruler_job_segment(reader, i));
 	known->nodes[at].twin = id_hash_final(&hash);
+	known->nodes[at].sketch = ledger_sketch_of(reader->chain.node[i].px.segment);
 }
 
 int

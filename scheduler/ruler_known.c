@@ -81,6 +81,15 @@ ruler_known_twin(const struct ruler_known *known, struct id128 node)
 	return known->nodes[place].twin;
 }
 
+struct ledger_sketch
+ruler_known_sketch(const struct ruler_known *known, struct id128 node)
+{
+	uint32_t place = ruler_shelf_find(&known->node_shelf, node);
+
+	return place == RULER_SHELF_NONE ? (struct ledger_sketch){ 0 }
+	                                 : known->nodes[place].sketch;
+}
+
 uint32_t
 ruler_known_family(struct ruler_known *known, struct id128 id, bool *ret_fresh)
 {

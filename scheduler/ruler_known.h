@@ -11,6 +11,7 @@
 
 #include "common/codec/protocol.h"
 #include "common/text.h"
+#include "scheduler/ledger/ledger_sketch.h"
 #include "scheduler/ruler.h"
 #include "scheduler/ruler_job.h"
 #include "scheduler/ruler_shelf.h"
@@ -31,6 +32,7 @@ struct ruler_node {
 	uint32_t first_family; /* place of the family that was seen first */
 	uint64_t seen_ms;      /* last sighting, 0 none */
 	struct id128 twin; /* the same prefix wherever it is sent; none: not seen yet */
+	struct ledger_sketch sketch; /* of its segment; likewise */
 	struct tally_hold hold;
 };
 
@@ -109,6 +111,9 @@ bool ruler_known_sight(struct ruler_known *known, uint32_t node, uint32_t family
 /* Equal for the same prefix at two upstreams; the node's own id while that is not known.
  */
 struct id128 ruler_known_twin(const struct ruler_known *known, struct id128 node);
+
+struct ledger_sketch ruler_known_sketch(const struct ruler_known *known,
+                                        struct id128 node);
 
 /* Places of names, made if need be.  *ret_fresh: the core does not know it yet. */
 uint32_t ruler_known_pool(struct ruler_known *known, struct span name, bool *ret_fresh);

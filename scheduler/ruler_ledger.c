@@ -138,6 +138,7 @@ fill_nodes(const struct ruler *ruler, const struct ruler_family *family,
 		call->nodes[i] = (struct ledger_node){
 			.id = node->id,
 			.twin = ruler_known_twin(&ruler->known, node->id),
+			.sketch = ruler_known_sketch(&ruler->known, node->id),
 			.tokens = node->tokens,
 			.shared = node->flags & LINEAGE_SHARED,
 		};

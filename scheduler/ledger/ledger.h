@@ -34,6 +34,7 @@
 #include "common/base.h"
 #include "common/id.h"
 #include "scheduler/core/event.h"
+#include "scheduler/ledger/ledger_sketch.h"
 
 #define LEDGER_ROUTES    64 /* with rows of their own; the rest shares one */
 #define LEDGER_HOURS     168
@@ -104,11 +105,11 @@ enum ledger_purpose {
 
 struct ledger_node {
 	struct id128 id;
-	uint32_t tokens; /* of the prefix up to its end; 0: not known */
-	bool cacheable;  /* long enough, and marked where that is needed */
-	bool shared;     /* several jobs have it */
-	struct id128
-		twin; /* equal for the same prefix at another place; none: not known */
+	uint32_t tokens;   /* of the prefix up to its end; 0: not known */
+	bool cacheable;    /* long enough, and marked where that is needed */
+	bool shared;       /* several jobs have it */
+	struct id128 twin; /* equal for the same prefix at any place; none: not known */
+	struct ledger_sketch sketch; /* of its own segment */
 };
 
 /* One call to a provider, as its worker reported it.  Unknown times and counts are

@@ -483,6 +483,7 @@ open_charge(struct ledger *ledger, const struct ledger_call *call)
 		                                          call->family, call->at_ms);
 	if (charge.version && call->nodes_count > 0) {
 		charge.version->twin = twin_of(call, call->nodes_count - 1);
+		charge.version->sketch = call->nodes[call->nodes_count - 1].sketch;
 		if (call->nodes[call->nodes_count - 1].shared)
 			ledger_route_share(ledger, charge.target.row, charge.version);
 	}

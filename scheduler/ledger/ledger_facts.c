@@ -1,7 +1,7 @@
 /* What a cause may depend on, besides the entry itself. */
 #include "scheduler/ledger/ledger_state.h"
 
-#define LOOKALIKES    2 /* others of one job and the same length: drift */
+#define LOOKALIKES    2 /* others of one job and nearly the same bytes: drift */
 #define LOOKALIKE_MS  3600000
 #define SLACK_TOKENS  128
 #define SLACK_PERCENT 2
@@ -21,7 +21,8 @@ is_lookalike(const struct ledger_version *other, const struct ledger_case *it,
 
 	return !other->shared && other->answers <= 1 &&
 	       other->last_ms + LOOKALIKE_MS >= at_ms && length > 0 &&
-	       apart <= ledger_facts_slack(tokens);
+	       apart <= ledger_facts_slack(tokens) && it->version &&
+	       ledger_sketch_resembles(&other->sketch, &it->version->sketch);
 }
 
 /* The same prefix at another upstream: no other version. */

@@ -3,6 +3,7 @@
  *   ledger          one call: prefix cut at its nodes, each piece to its cause
  *   ledger_book     when each node was last written, readable, used
  *   ledger_facts    what there is to know at that moment
+ *   ledger_sketch   whether two prefixes look alike
  *   ledger_judge    facts ──► cause: a table, first match
  *   ledger_rest     how long entries live, as starts find them
  *   ledger_route    rows by name: routes, their versions, places
@@ -43,8 +44,8 @@ struct ledger_facts {
 	bool warm_elsewhere; /* at another place */
 	bool blind;          /* the book began too late to know of it */
 	bool split;          /* the version is known to be held together with another */
-	bool lookalikes;     /* the route has others of one job and the same length */
-	uint32_t versions;   /* others of the route, alive now */
+	bool lookalikes;   /* the route has others of one job and nearly the same bytes */
+	uint32_t versions; /* others of the route, alive now */
 };
 
 /* The first cause of the table that applies. */
@@ -90,8 +91,9 @@ struct ledger_entry { /* of the book: a node at a place, or anywhere */
 };
 
 struct ledger_version {
-	struct id128 family; /* none: free */
-	struct id128 twin;   /* equal for the same prefix at another upstream */
+	struct id128 family;         /* none: free */
+	struct id128 twin;           /* equal for the same prefix at another upstream */
+	struct ledger_sketch sketch; /* of this process: while it has one job only */
 	uint32_t number, tokens;
 	uint32_t place, domain;     /* of its last use */
 	uint64_t first_ms, last_ms; /* sent */

@@ -4,18 +4,10 @@ import json
 import re
 import urllib.request
 
-from fleet import BUILD, Fleet, anthropic_body, long_text, wait_until
+from fleet import Fleet, anthropic_body, long_text, wait_until
 
 TOKEN = "open-sesame"
 KNOBS = {"latency_ms": 50, "prefill_tokens_per_second": 20000, "job_ms": 300}
-PLACE = """
-  {name}:
-    url: "PROVIDER-{name}"
-    dialect: anthropic
-    auth: none
-    markers: auto
-    proof: canary
-"""
 PRICES = """
 models:
   - match: "*"
@@ -35,26 +27,12 @@ class Stack(Fleet):
         if token:
             (directory / "token").write_text(token + "\n")
             settings += f'  token_file: "{directory / "token"}"\n'
-        self.places, self.urls = places, {}
-        upstream_options += "".join(PLACE.format(name=name) for name in places)
-        super().__init__(directory, upstream_options + PRICES, settings,
+        super().__init__(directory, upstream_options + PRICES, settings, places=places,
                          knobs={**KNOBS, **(knobs or {})})
-
-    def start_provider(self):
-        super().start_provider()
-        for name in self.places:
-            port_file = self.directory / f"{name}.port"
-            self.start(f"provider-{name}", BUILD / "provider" / "warmq-provider", "--port", 0,
-                       "--port-file", port_file)
-            port = wait_until(lambda file=port_file: file.exists() and file.read_text().strip(),
-                              10, f"port of {name}")
-            self.urls[name] = f"http://127.0.0.1:{port}"
 
     def write_config(self, dialect="anthropic"):
         super().write_config(dialect)
         text = self.config.read_text()
-        for name, url in self.urls.items():
-            text = text.replace(f"PROVIDER-{name}", url)
         self.config.write_text(text.replace('listen: "off"', 'listen: "127.0.0.1:0"'))
 
     def start_scheduler(self, name="scheduler"):

@@ -86,11 +86,23 @@ class Redis:
         return answer
 
 
+PLACE = """\
+  {name}:
+    url: "{url}"
+    dialect: {dialect}
+    auth: none
+    markers: auto
+    proof: canary
+"""
+
+
 class Fleet:
-    """start_*() start programs, kill() is SIGKILL, stop() ends all."""
+    """start_*() start programs, kill() is SIGKILL, stop() ends all.  Beside the upstream
+    `main` there are `places`, each a provider of its own, and `aliases`, which are main's."""
 
     def __init__(self, directory, upstream_options="", settings="", dialect="anthropic",
-                 knobs=None, redis_options=("--appendonly", "no")):
+                 knobs=None, redis_options=("--appendonly", "no"), places=(), aliases=()):
+        self.places, self.aliases, self.urls = places, aliases, {}
         self.directory = Path(directory)
         self.processes = {}
         self.upstream_options = upstream_options
@@ -163,12 +175,17 @@ class Fleet:
             connection.close()
 
     def start_provider(self):
-        port_file = self.directory / "provider.port"
-        self.start("provider", BUILD / "provider" / "warmq-provider", "--port", 0,
+        self.provider = self.start_place("provider")
+        self.urls = {name: self.provider for name in self.aliases}
+        self.urls |= {name: self.start_place(f"provider-{name}") for name in self.places}
+
+    def start_place(self, name):
+        port_file = self.directory / f"{name}.port"
+        self.start(name, BUILD / "provider" / "warmq-provider", "--port", 0,
                    "--port-file", port_file)
         port = wait_until(lambda: port_file.exists() and port_file.read_text().strip(),
-                          10, "port of warmq-provider")
-        self.provider = f"http://127.0.0.1:{port}"
+                          10, f"port of {name}")
+        return f"http://127.0.0.1:{port}"
 
     def http(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
@@ -178,10 +195,14 @@ class Fleet:
             return json.load(answer)
 
     def write_config(self, dialect="anthropic"):
+        others = "".join(PLACE.format(name=name, url=url, dialect=dialect) +
+                         self.upstream_options.split("\nmodels:")[0]
+                         for name, url in self.urls.items())
         self.config.write_text(f"""
 redis: "unix://{self.socket}"
 state_dir: "{self.directory}"
 upstreams:
+{others}
   main:
     url: "{self.provider}"
     dialect: {dialect}

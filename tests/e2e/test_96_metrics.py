@@ -194,6 +194,10 @@ def story_of_jobs(fleet, seen):
         fleet.redis("XADD", "warmq:jobs", "*", "upstream", "whole", "body", body,
                     "reply", "whole")
     fleet.collect(3, 60, "whole")
+    for body in bodies(3, "first "):  # the same prefix at both upstreams
+        fleet.redis("XADD", "warmq:jobs", "*", "upstream", "whole", "body", body,
+                    "reply", "both")
+    fleet.collect(3, 60, "both")
     fleet.http("/knobs", {"job_ms": 300})
     fleet.http("/knobs", {"fault_next": "server_error", "fault_next_count": 1})
     fleet.burst(bodies(1, "first "))
@@ -227,6 +231,7 @@ def story_of_caches(fleet, seen):
     fleet.burst(bodies(20, "stampede "))
     fleet.warmq("hold", "on")
     seen.await_seen("warmq_avoidable_dollars_total > 0")
+    seen.await_seen("warmq_prefixes_everywhere > 0", 60)
 
 
 def await_lease(fleet):

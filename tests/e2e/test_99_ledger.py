@@ -1,8 +1,10 @@
 """The ledger against the provider's own books; its long form is tests/e2e/ledger.py."""
 
-from fleet import Fleet, anthropic_body, long_text, wait_until
+import random
 
-from ledger import (FAULTS, KNOBS, OPTIONS, differences, play, settled, total,
+from fleet import LONG, Fleet, anthropic_body, long_text, wait_until
+
+from ledger import (FAULTS, KNOBS, OPTIONS, differences, play, read_sums, settled, total,
                     written_by_cause)
 
 
@@ -71,3 +73,192 @@ def test_a_burst_has_its_price_and_what_all_at_once_would_have_paid(tmp_path):
         assert 0.9 * written < figures["naive"] - figures["cost"] < 1.1 * written
         assert sums["saved"] == figures["naive"] - figures["cost"]
         assert list(sums["causes"]) == ["first"]
+
+
+# ---- causes that need more than a busy minute ------------------------------------------
+
+
+def settled_causes(fleet, calls):
+    """cause -> tokens written, of a ledger that knows so many calls; it sums up."""
+    sums = wait_until(lambda: (lambda one: one and one["calls"] == calls and one)(total(fleet)),
+                      30, f"{calls} calls in the ledger")
+    assert written_by_cause(sums) == sums["written"]
+    return {name: figures[1] for name, figures in sums["causes"].items()}
+
+
+def prefix(word, count, **more):
+    system = long_text(4000, word)
+    return [anthropic_body(f"Question {n}", system, **more) for n in range(count)]
+
+
+def let_pass(fleet, minutes):
+    """As if nothing had happened for so long: the stored versions were used that much
+    earlier, and whoever rules next reads them."""
+    fleet.end("scheduler")
+    rows = fleet.redis("HGETALL", "warmq:ledger")
+    for name, value in zip(rows[::2], rows[1::2]):
+        words = value.split(b" ")
+        if name.startswith(b"v:"):
+            for at in (13, 14, 15, 16):  # written, readable, first hit, last use
+                words[at] = str(max(int(words[at]) - minutes * 60000, 0)).encode()
+            fleet.redis("HSET", "warmq:ledger", name, b" ".join(words))
+    fleet.start_scheduler()
+    fleet.await_ruler()
+
+
+QUICK = {"latency_ms": 20, "prefill_tokens_per_second": 20000, "job_ms": 50}
+
+
+def test_what_is_warm_at_another_upstream_is_written_as_other_place(tmp_path):
+    with Fleet(tmp_path, OPTIONS, knobs=QUICK, places=["backup"]) as fleet:
+        fleet.start_all()
+        fleet.burst(prefix("policy ", 20), route="triage")
+        first = settled_causes(fleet, 20)
+        assert set(first) == {"first"}
+        fleet.burst(prefix("policy ", 10), route="triage", upstream="backup")
+        causes = settled_causes(fleet, 30)
+        assert causes == {**first, "other_place": causes["other_place"]}
+        assert causes["first"] == fleet.stats()["tokens_written"]
+        assert 4000 <= causes["other_place"] < 4200
+
+
+def test_two_names_of_one_account_are_a_false_split(tmp_path):
+    with Fleet(tmp_path, OPTIONS, knobs=QUICK, aliases=["again"]) as fleet:
+        fleet.start_all()
+        fleet.burst(prefix("policy ", 12), route="triage")
+        first = settled_causes(fleet, 12)
+        fleet.burst(prefix("policy ", 12), route="triage", upstream="again")
+        assert settled_causes(fleet, 24) == first, "it read what it had never written"
+        let_pass(fleet, 10)
+        fleet.http("/knobs", {"evict_permille": 1000})
+        fleet.burst(prefix("policy ", 1), route="triage", upstream="again")
+        causes = settled_causes(fleet, 25)
+        assert causes == {**first, "false_split": causes["false_split"]}
+        assert sum(causes.values()) == fleet.stats()["tokens_written"]
+
+
+def test_what_lives_shorter_than_was_asked_for_is_a_ttl_mismatch(tmp_path):
+    with Fleet(tmp_path, OPTIONS + "    ttl: 1h\n", knobs=QUICK) as fleet:
+        fleet.start_all()
+        fleet.burst(prefix("policy ", 12), route="triage")
+        first = settled_causes(fleet, 12)
+        let_pass(fleet, 6)
+        fleet.http("/knobs", {"evict_permille": 1000})
+        fleet.burst(prefix("policy ", 1), route="triage")
+        causes = settled_causes(fleet, 13)
+        assert causes == {**first, "ttl_mismatch": causes["ttl_mismatch"]}
+
+
+@LONG
+def test_a_warm_up_whose_jobs_went_away_is_prewarm_wasted(tmp_path):
+    """A prefix that must be warmed by a request of its own; its five minutes have to pass."""
+    knobs = {**QUICK, "prefill_tokens_per_second": 2000}
+    with Fleet(tmp_path, OPTIONS + "    stream: never\n", knobs=knobs) as fleet:
+        fleet.start_all()
+        ids = fleet.enqueue(prefix("policy ", 6), route="triage")
+        wait_until(lambda: fleet.stats()["concurrency"] == 1, 20, "a warm-up")
+        for id in ids:
+            fleet.warmq("job", "cancel", id)
+        ended = fleet.collect(len(ids), 60)
+        assert {one["state"] for one in ended.values()} == {"cancelled"}
+        tokens = wait_until(lambda: hour_causes(fleet, "triage").get("first"), 40, "a warm-up")
+        wasted = wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"), 400,
+                            "a wasted warm-up")
+        assert wasted == tokens == fleet.stats()["tokens_written"]
+        assert hour_causes(fleet, "triage").get("first", 0) == 0
+
+
+def hour_causes(fleet, route):
+    """cause -> tokens written in the hours of a route: these move, sums that grow do not."""
+    causes = {}
+    for key in fleet.redis("KEYS", "warmq:ledger:*"):
+        text = fleet.redis("HGET", key, route)
+        for name, figures in (read_sums(text)["causes"] if text else {}).items():
+            causes[name] = causes.get(name, 0) + figures[1]
+    return causes
+
+
+def test_what_is_written_behind_the_tools_of_the_provider_is_server_tool(tmp_path):
+    tools = [{"type": "web_search_20250305", "name": "web_search"}]
+
+    def own(number):
+        return [{"type": "text", "text": f"{number} " + long_text(1500, "own "),
+                 "cache_control": {"type": "ephemeral"}}]
+
+    with Fleet(tmp_path, OPTIONS, knobs={**QUICK, "answer": "server_tool"}) as fleet:
+        fleet.start_all()
+        fleet.burst([anthropic_body(own(n), long_text(4000), tools=tools) for n in range(8)],
+                    route="search")
+        causes = settled_causes(fleet, 8)
+        assert set(causes) == {"first", "server_tool"}, causes
+        assert causes["server_tool"] > 7 * 1400
+        assert sum(causes.values()) == fleet.stats()["tokens_written"]
+
+
+def test_drift_is_seen_by_bytes_and_documents_are_no_drift(tmp_path):
+    """Each job pays for a prompt of its own: a clock in it, or really another text."""
+    def marked(text):
+        return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+
+    def clock(number):
+        return f"It is 12:{number:02}:00. You are the triage desk. " + long_text(2000)
+
+    def document(number):
+        choose = random.Random(number)
+        return "".join(choose.choices("abcdefghij klmnop", k=8000))
+
+    with Fleet(tmp_path, OPTIONS, knobs=QUICK) as fleet:
+        fleet.start_all()
+        for route, text in (("clock", clock), ("documents", document)):
+            for number in range(6):  # one after the other: each has its company seen
+                fleet.burst([anthropic_body("?", marked(text(number)))], route=route)
+        settled_causes(fleet, 12)
+        drift = wait_until(lambda: hour_causes(fleet, "clock").get("drift"), 20, "drift")
+        assert drift > 3 * 1900, "all but the first two"
+        assert set(hour_causes(fleet, "documents")) == {"tail"}
+
+
+@LONG
+def test_the_causes_of_a_busy_minute(tmp_path):
+    """What happens to a route in the order of a bad day, each with its cause."""
+    knobs = {**QUICK, "prefill_tokens_per_second": 4000}
+
+    def causes_of(more, **options):
+        before = hour_causes(fleet, "day")
+        more(**options)
+        wait_until(lambda: hour_causes(fleet, "day") != before, 30, "another cause")
+        after = hour_causes(fleet, "day")
+        return {name for name in after if after[name] > before.get(name, 0)}
+
+    def burst(word, count, **fields):
+        fleet.burst(prefix(word, count), route="day", **fields)
+        wait_until(lambda: (total(fleet) or {"calls": 0})["calls"] >= fleet.stats()["requests"], 30, "all calls")
+
+    def evicted():
+        fleet.http("/knobs", {"evict_permille": 1000})
+        burst("one ", 1)
+        fleet.http("/knobs", {"evict_permille": 0})
+
+    def unheld():
+        fleet.warmq("hold", "off")
+        burst("three ", 6)
+        fleet.warmq("hold", "on")
+
+    def late():
+        fleet.http("/knobs", {"visibility_lag_ms": 1500})
+        burst("four ", 6)
+
+    with Fleet(tmp_path, OPTIONS, knobs=knobs) as fleet:
+        fleet.start_all()
+        assert causes_of(lambda: burst("one ", 6)) == {"first"}
+        assert causes_of(lambda: burst("two ", 6)) == {"new_version"}
+        assert causes_of(evicted) == {"evicted_early"}
+        assert "stampede" in causes_of(unheld)
+        assert "proof_miss" in causes_of(late)
+        fleet.http("/knobs", {"visibility_lag_ms": 0})
+        fleet.enqueue(prefix("five ", 2), route="day", reply="lead")  # writes for a second
+        assert "hold_limit" in causes_of(lambda: burst("five ", 4, hold_max="0"))
+        fleet.collect(2, 60, "lead")
+        let_pass(fleet, 10)
+        fleet.http("/knobs", {"evict_permille": 1000})
+        assert causes_of(lambda: burst("two ", 1)) == {"expired"}

@@ -197,18 +197,44 @@ START_TEST(ledger_many_prefixes_alive_are_documents_and_no_deploys)
 }
 END_TEST
 
+/* The `n`-th prompt of 8 KB: a clock at byte 20, or another text altogether. */
+static struct ledger_sketch
+prompt(uint64_t n, bool alike)
+{
+	char text[8192];
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)('a' + (i * i + (alike ? 0 : n * (i % 89))) % 26);
+	(void)snprintf(text + 20, 24, "%012llu", (unsigned long long)n);
+	return ledger_sketch_of((struct span){ text, sizeof(text) });
+}
+
+static struct ledger_call
+single(struct ledger_call call, uint64_t n, bool alike)
+{
+	call.nodes[0].shared = false;
+	call.nodes[0].sketch = prompt(n, alike);
+	return call;
+}
+
 START_TEST(ledger_prefixes_of_one_job_that_look_alike_are_drift)
 {
 	set_up();
-	for (uint64_t n = 1; n <= 5; n++) {
-		struct ledger_call call = writer(n, T0 + n * 1000);
-
-		call.nodes[0].shared = false;
-		take(call);
-	}
+	for (uint64_t n = 1; n <= 5; n++)
+		take(single(writer(n, T0 + n * 1000), n, true));
 	/* The first two could still be something else: a marker of their own. */
 	ck_assert_uint_eq(written_for(LEDGER_TAIL), 2 * PREFIX);
 	ck_assert_uint_eq(written_for(LEDGER_DRIFT), 3 * PREFIX);
+}
+END_TEST
+
+START_TEST(ledger_documents_of_the_same_length_are_no_drift)
+{
+	set_up();
+	for (uint64_t n = 1; n <= 5; n++)
+		take(single(writer(n, T0 + n * 1000), n, false));
+	ck_assert_uint_eq(written_for(LEDGER_TAIL), 5 * PREFIX);
+	ck_assert_uint_eq(written_for(LEDGER_DRIFT), 0);
 }
 END_TEST
 
@@ -216,14 +242,47 @@ START_TEST(ledger_drift_counts_what_is_paid_in_full_without_a_write)
 {
 	set_up();
 	for (uint64_t n = 1; n <= 3; n++) {
-		struct ledger_call call = call_of(n, T0 + n * 1000);
+		struct ledger_call call = single(call_of(n, T0 + n * 1000), n, true);
 
-		call.nodes[0].shared = false;
 		call.explicit = false;
 		call.uncached = PREFIX + 20;
 		take(call);
 	}
 	ck_assert_uint_eq(full_for(LEDGER_DRIFT), PREFIX);
+}
+END_TEST
+
+/* `head`, then 6 KB that is always the same, then `tail`. */
+static struct ledger_sketch
+framed(const char *head, const char *tail)
+{
+	char text[8192];
+	size_t len = 0;
+
+	len += (size_t)snprintf(text, sizeof(text), "%s", head);
+	for (size_t i = 0; i < 6000; i++)
+		text[len++] = (char)('A' + (i * i / 7) % 58);
+	len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", tail);
+	return ledger_sketch_of((struct span){ text, len });
+}
+
+START_TEST(ledger_a_sketch_knows_what_is_nearly_the_same)
+{
+	struct ledger_sketch none = { 0 }, plain = framed("", "");
+	struct ledger_sketch longer = framed("user 4711 of acme, ", "");
+	struct ledger_sketch later = framed("", " Today is the 4th.");
+	struct ledger_sketch both = framed("ab", " x"), swapped = framed("ba", " x");
+	struct ledger_sketch tiny = ledger_sketch_of(SPAN("short"));
+	struct ledger_sketch tiny2 = ledger_sketch_of(SPAN("trohs"));
+
+	ck_assert(ledger_sketch_resembles(&plain, &plain));
+	ck_assert(ledger_sketch_resembles(&plain, &longer));
+	ck_assert(ledger_sketch_resembles(&plain, &later));
+	ck_assert(ledger_sketch_resembles(&both, &swapped)); /* in another order */
+	ck_assert(ledger_sketch_resembles(&tiny, &tiny2));
+	ck_assert(!ledger_sketch_resembles(&tiny, &plain));
+	ck_assert(!ledger_sketch_resembles(&none, &none));
+	ck_assert(!ledger_sketch_resembles(&plain, &none));
 }
 END_TEST
 
@@ -957,7 +1016,9 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_another_prefix_of_a_route_is_a_new_version,
            ledger_many_prefixes_alive_are_documents_and_no_deploys,
            ledger_prefixes_of_one_job_that_look_alike_are_drift,
+           ledger_documents_of_the_same_length_are_no_drift,
            ledger_drift_counts_what_is_paid_in_full_without_a_write,
+           ledger_a_sketch_knows_what_is_nearly_the_same,
            ledger_what_lived_shorter_than_asked_is_a_ttl_mismatch,
            ledger_what_should_be_there_was_evicted_early,
            ledger_what_is_warm_on_another_replica_is_other_place,
