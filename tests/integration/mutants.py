@@ -28,53 +28,27 @@ DOES_NOT_LOAD = re.compile(r"Error (compiling|registering|loading)|Function .* a
 
 sys.path.insert(0, FUNCTIONS)
 sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
 import embed  # noqa: E402
+import mutant_list  # noqa: E402
 import store  # noqa: E402
 
 
-class Mutant:
-    def __init__(self, name):
-        self.name = name
-        self.file, self.by = None, None
-        self.old, self.new = [], []
-
-    @property
-    def rules(self):
-        """The numbers of DATAPATH it is about: what its name begins with."""
-        return re.findall(r"^\d+(?: r\d+)?", self.name)
-
-    def library(self):
-        """The library with this mutant, or what is wrong with it."""
-        texts = {}
-        for path in store.library_files():
-            with open(path, encoding="utf-8") as source:
-                texts[os.path.relpath(path, ROOT)] = source.read()
-        old, new = "\n".join(self.old), "\n".join(self.new)
-        times = texts[self.file].count(old)
-        if times != 1:
-            return None, f"its text stands {times} times in {self.file}"
-        texts[self.file] = texts[self.file].replace(old, new)
-        return embed.join_texts(texts.values(), "mutant")[0], None
+def rules_of(mutant):
+    """The numbers of DATAPATH it is about: what its name begins with."""
+    return re.findall(r"^\d+(?: r\d+)?", mutant.name)
 
 
-def read_mutants(path):
-    mutants = []
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            line = line.rstrip("\n")
-            if line.startswith("== "):
-                mutants.append(Mutant(line[3:]))
-            elif not line or line.startswith("#"):
-                continue
-            elif line.startswith("by: "):
-                mutants[-1].by = line[4:]
-            elif line[:2].strip() == "-":
-                mutants[-1].old.append(line[2:])
-            elif line[:2].strip() == "+":
-                mutants[-1].new.append(line[2:])
-            else:
-                mutants[-1].file = line
-    return mutants
+def library_of(mutant):
+    """The library with this mutant, or what is wrong with it."""
+    texts = {}
+    for path in store.library_files():
+        with open(path, encoding="utf-8") as source:
+            texts[os.path.relpath(path, ROOT)] = source.read()
+    texts[mutant.file], problem = mutant.apply(texts[mutant.file])
+    if problem:
+        return None, problem
+    return embed.join_texts(texts.values(), "mutant")[0], None
 
 
 def run_scope(library=None):
@@ -116,7 +90,7 @@ def verdict(status, words):
 
 def try_mutant(mutant):
     began = time.monotonic()
-    library, problem = mutant.library()
+    library, problem = library_of(mutant)
     if problem:
         return mutant, False, problem, 0
     with tempfile.NamedTemporaryFile("w", suffix=".lua", encoding="utf-8") as file:
@@ -132,7 +106,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    mutants = [mutant for mutant in read_mutants(os.path.join(HERE, "mutants.txt"))
+    mutants = [mutant for mutant in mutant_list.read(os.path.join(HERE, "mutants.txt"))
                if options.only in mutant.name]
     if options.list:
         print("\n".join(mutant.name for mutant in mutants))
@@ -152,7 +126,7 @@ def main():
             failed += not caught
             print(f"{'caught' if caught else 'NOT CAUGHT'}  {mutant.name}: {what} "
                   f"({seconds:.0f} s)", flush=True)
-    rules = {rule for mutant in mutants for rule in mutant.rules}
+    rules = {rule for mutant in mutants for rule in rules_of(mutant)}
     print("rules:", ", ".join(sorted(rules, key=lambda rule: [
         int(number) for number in re.findall(r"\d+", rule)])))
     print(f"cases: {len(mutants) - failed} passed, {failed} failed")

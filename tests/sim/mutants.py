@@ -26,34 +26,8 @@ SIM = "tests/sim/warmq-sim"
 FIRST = 1  # seed
 RUN_SECONDS = 180  # longer is a loop without end
 
-
-class Mutant:
-    def __init__(self, name):
-        self.name = name
-        self.file = None
-        self.by = "sim"
-        self.old = []
-        self.new = []
-
-
-def read_mutants(path):
-    mutants = []
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            line = line.rstrip("\n")
-            if line.startswith("== "):
-                mutants.append(Mutant(line[3:]))
-            elif not line or line.startswith("#"):
-                continue
-            elif line.startswith("by: "):
-                mutants[-1].by = line[4:]
-            elif line.startswith("- "):
-                mutants[-1].old.append(line[2:])
-            elif line.startswith("+ "):
-                mutants[-1].new.append(line[2:])
-            else:
-                mutants[-1].file = line
-    return mutants
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+import mutant_list  # noqa: E402
 
 
 # ---- the copy ----------------------------------------------------------------------
@@ -127,18 +101,25 @@ def stretches(seeds, known):
             first = None
 
 
-def play(seeds, known):
+def play_stretch(first, count):
     """Answers None if every promise was kept, else what was broken."""
+    try:
+        run = subprocess.run([os.path.join(BUILD, SIM), "--quiet", "--from", str(first),
+                              "--seeds", str(count)], capture_output=True, text=True,
+                             timeout=RUN_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"seeds {first} to {first + count - 1} do not end"
+    if run.returncode == 0:
+        return None
+    said = run.stderr.strip() or f"seed {first} or later: it fails without a word"
+    return said.splitlines()[0]
+
+
+def play(seeds, known):
     for first, count in stretches(seeds, known):
-        try:
-            run = subprocess.run([os.path.join(BUILD, SIM), "--quiet", "--from", str(first),
-                                  "--seeds", str(count)], capture_output=True, text=True,
-                                 timeout=RUN_SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            return f"seeds {first} to {first + count - 1} do not end"
-        if run.returncode != 0:
-            said = run.stderr.strip() or f"seed {first} or later: it fails without a word"
-            return said.splitlines()[0]
+        what = play_stretch(first, count)
+        if what:
+            return what
     return None
 
 
@@ -194,29 +175,33 @@ def run_test(name):
 
 def look(mutant, seeds, known):
     """Answers how the mutant was killed, or None."""
-    if mutant.by != "sim":
+    if mutant.by:
         return run_test(mutant.by)
     said = build(SIM)
     if said:
         errors = [line for line in said.splitlines() if "error" in line]
         sys.exit(f"{mutant.name}: does not compile: {errors[0] if errors else said[-300:]}")
+    for seed in mutant.seeds:
+        what = play_stretch(seed, 1)
+        if what:
+            return what
     return play(seeds, known)
 
 
 def try_mutant(mutant, seeds, known):
     """Answers whether it was killed, and how."""
     path = os.path.join(TREE, mutant.file)
-    text = content(path)
-    old, new = "\n".join(mutant.old).encode(), "\n".join(mutant.new).encode()
-    if text is None or text.count(old) != 1:
-        return False, f"its text stands {text.count(old) if text else 0} times in {mutant.file}"
-    write(path, text.replace(old, new))
+    text = content(path) or b""
+    broken, problem = mutant.apply(text.decode())
+    if problem:
+        return False, problem
+    write(path, broken.encode())
     try:
         how = look(mutant, seeds, known)
     finally:
         write(path, text)
-    return how is not None, how or ("all promises kept" if mutant.by == "sim" else
-                                    f"{mutant.by} passes")
+    return how is not None, how or (f"{mutant.by} passes" if mutant.by else
+                                    "all promises kept")
 
 
 def main():
@@ -225,7 +210,7 @@ def main():
     parser.add_argument("--only", default="", help="mutants whose name has this pattern")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    mutants = [mutant for mutant in read_mutants(os.path.join(HERE, "mutants.txt"))
+    mutants = [mutant for mutant in mutant_list.read(os.path.join(HERE, "mutants.txt"))
                if re.search(options.only, mutant.name)]
     if options.list:
         print("\n".join(mutant.name for mutant in mutants))

@@ -2,14 +2,17 @@
 """nightly.py - hunts seeds of the simulator, goes on after failures, and can be resumed.
 
     nightly.py [--from S] [--seeds N] [--jobs N] [--minutes N] [--unheld] [--sim PROGRAM]
+    nightly.py --marks ...        with warmq-sim-marks: also, which marks were passed
 
 The program is copied to build/nightly/NAME, where NAME says which program it is: a rebuild
 does not disturb a hunt, and the same program takes up its hunt where it was stopped.  There
 `done` lists the pieces that were played, `failed` the seeds that broke a promise, and in
-which words.  Exits with 1 if any seed has failed, this time or before.
+which words, `marks` how often each mark of common/mark.h was passed.  Exits with 1 if any
+seed has failed, this time or before, or if all were played and a mark stayed dark.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import hashlib
 import os
@@ -40,7 +43,7 @@ class Hunt:
         if not os.path.exists(self.program):
             shutil.copy2(program, self.program + ".new")
             os.rename(self.program + ".new", self.program)
-        self.unheld = options.unheld
+        self.words = ["--unheld"] * options.unheld + ["--marks"] * options.marks
         self.lock = threading.Lock()
         self.stop = threading.Event()
         self.played = self.read("done", r"(\d+) (\d+)")
@@ -76,7 +79,7 @@ class Hunt:
         with self.lock:
             if self.stop.is_set():
                 return None, "stopped"
-            process = subprocess.Popen(command + ["--unheld"] * self.unheld, text=True,
+            process = subprocess.Popen(command + self.words, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.running.add(process)
         try:
@@ -90,6 +93,8 @@ class Hunt:
             if self.stop.is_set() and process.returncode < 0:
                 return None, "stopped"
         if process.returncode == 0:
+            for mark in re.findall(r"^mark (.*)$", out, re.M):
+                self.note("marks", mark)
             return None, None
         seeds = [int(seed) for seed in re.findall(r"^seed (\d+) \w+ ok", out, re.M)]
         words = err.strip().splitlines() or [f"exit status {process.returncode}"]
@@ -113,6 +118,14 @@ class Hunt:
         self.note("done", f"{piece[0]} {last}")
         self.played.append((piece[0], last))
 
+    def marks(self):
+        """How often each was passed, and in how many pieces."""
+        times, pieces = collections.Counter(), collections.Counter()
+        for name, file, count in self.read("marks", r"(\w+) (\S+) (\d+)"):
+            times[name, os.path.basename(file)] += count
+            pieces[name, os.path.basename(file)] += count > 0
+        return times, pieces
+
     def end(self):
         with self.lock:
             self.stop.set()
@@ -120,9 +133,21 @@ class Hunt:
                 process.terminate()
 
 
+def report_marks(hunt):
+    """Answers how many stayed dark."""
+    times, pieces = hunt.marks()
+    for name, file in sorted(times, key=lambda key: (-times[key], key)):
+        print(f"{name:42} {file:18} {times[name, file]:9} times in {pieces[name, file]} pieces")
+    dark = sorted(name for name, file in times if times[name, file] == 0)
+    for name in dark:
+        print(f"dark: {name}")
+    return len(dark) if times else 1
+
+
 def report(hunt, options, last):
+    """Answers how many seeds are left."""
     left = sum(end - start + 1 for start, end in hunt.left(options.first, last))
-    unheld = " --unheld" if hunt.unheld else ""
+    unheld = " --unheld" if options.unheld else ""
     for seed in sorted(hunt.failed):
         print(f"seed {seed}: {hunt.failed[seed]}\n"
               f"    ./dev sim{unheld} --seed {seed} --trace")
@@ -130,17 +155,23 @@ def report(hunt, options, last):
           f"played{unheld}; {len(hunt.failed)} failed; see {os.path.relpath(hunt.folder)}")
     if left:
         print("the same command goes on with the others")
+    return left
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from", type=int, default=1, dest="first")
-    parser.add_argument("--seeds", type=int, default=1000000)
+    parser.add_argument("--seeds", type=int, help="a million; with --marks ten thousand")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--minutes", type=float, default=0, help="stop after so long")
     parser.add_argument("--unheld", action="store_true")
-    parser.add_argument("--sim", default=os.path.join(ROOT, "build/tests/sim/warmq-sim"))
+    parser.add_argument("--marks", action="store_true")
+    parser.add_argument("--sim")
     options = parser.parse_args()
+    options.seeds = options.seeds or (10000 if options.marks else 1000000)
+    if not options.sim:
+        name = "warmq-sim-marks" if options.marks else "warmq-sim"
+        options.sim = os.path.join(ROOT, "build/tests/sim", name)
     hunt = Hunt(options.sim, options)
     last = options.first + options.seeds - 1
     until = time.monotonic() + options.minutes * 60 if options.minutes else None
@@ -154,8 +185,9 @@ def main():
         for number, _ in enumerate(pool.map(play, pieces), 1):
             if number % 200 == 0:
                 print(f"{number} of {len(pieces)} pieces", flush=True)
-    report(hunt, options, last)
-    return 1 if hunt.failed else 0
+    dark = report_marks(hunt) if options.marks else 0
+    left = report(hunt, options, last)
+    return 1 if hunt.failed or (dark and not left) else 0
 
 
 if __name__ == "__main__":

@@ -173,7 +173,25 @@ is_of_clock(const struct oracle *oracle, struct span what)
 	return oracle->clock_stepped && span_equals(what, SPAN("look"));
 }
 
-/* Real failures count, and nothing else does; the last one is the end. */
+static uint64_t
+attempts_noted(const struct oracle *oracle, const struct oracle_job *job)
+{
+	char key[ORACLE_NAME_SIZE + 16];
+	const struct redis_value *past;
+
+	(void)snprintf(key, sizeof key, "warmq:past:%s", job->id);
+	past = redis_model_find(oracle->server->model, span_from(key));
+	for (size_t i = 0; past && i < past->items.count; i++) {
+		const struct redis_field *field = redis_value_field(past, i);
+
+		if (span_equals(redis_text_span(field->name), SPAN("attempts")))
+			return oracle_book_number(redis_text_span(field->value));
+	}
+	return 0;
+}
+
+/* Real failures count, and nothing else does; the last one is the end.  So does a payload
+ * that was not found and is there. */
 static void
 judge_attempts(struct oracle *oracle, const struct reply *reply)
 {
@@ -187,12 +205,17 @@ judge_attempts(struct oracle *oracle, const struct reply *reply)
 	    reply_is(reply_at(reply, 2), "ended") || oracle->rolled_back)
 		return;
 	job = &oracle->jobs[oracle->settled[0]];
-	if (span_equals(kind, SPAN("retry")))
+	if (span_equals(kind, SPAN("retry")) ||
+	    (span_equals(kind, SPAN("missing")) && !dead))
 		job->attempts++;
 	if (span_equals(kind, SPAN("retry")) && dead != (job->attempts >= most))
 		oracle_fail(oracle, "attempts",
 		            "%s is %s after %u of %" PRIu64 " failures", job->id,
 		            dead ? "dead" : "alive", job->attempts, most);
+	if (!dead && attempts_noted(oracle, job) != job->attempts)
+		oracle_fail(oracle, "attempts",
+		            "%s has failed %u times, and %" PRIu64 " are noted", job->id,
+		            job->attempts, attempts_noted(oracle, job));
 	if (dead &&
 	    (span_equals(kind, SPAN("defer")) || span_equals(kind, SPAN("unsent"))))
 		oracle_fail(oracle, "attempts", "%s is dead of a deferral", job->id);

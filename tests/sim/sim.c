@@ -177,7 +177,7 @@ read_options(int argc, char **argv, struct options *options)
 	return true;
 }
 
-/* One line for each mark, for tests/sim/marks.py. */
+/* One line for each mark, for tests/sim/nightly.py. */
 #ifdef WARMQ_MARKS
 extern struct mark *const marks_first[] __asm__("__start_marks");
 extern struct mark *const marks_end[] __asm__("__stop_marks");
