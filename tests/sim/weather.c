@@ -5,6 +5,9 @@
 #define PACKS     UINT64_C(4328)
 #define ODDITIES  UINT64_C(9911978)
 #define ACTIONS   UINT64_C(1337080)
+#define WIDE      UINT64_C(77107)
+#define SPITE     UINT64_C(88240)
+#define HEADERS   UINT64_C(55043)
 
 static const struct wire_knobs CALM_WIRE = {
 	.delay_us_min = 100,
@@ -296,6 +299,38 @@ draw_actions(struct weather *weather, struct prng *prng)
 		weather->route_flips = (uint32_t)prng_between(prng, 1, 4);
 }
 
+/* So many prompts, on a provider that keeps them, that a model is trusted in the end. */
+static void
+draw_wide(struct weather *weather, struct prng *prng)
+{
+	struct cache_knobs *cache = &weather->provider.cache.knobs;
+
+	weather->models_count = 1;
+	weather->systems_count = (uint32_t)prng_between(prng, 20, 40);
+	weather->jobs_count = (uint32_t)prng_between(prng, 100, 250);
+	weather->pools_count = 1;
+	weather->slots = MAX(weather->slots, 4);
+	cache->off = false;
+	cache->miss_permille = cache->evict_permille = cache->unknown_permille = 0;
+	if (prng_chance(prng, 500))
+		weather->provider_changes = true; /* and is not to be, later */
+}
+
+/* One thing goes wrong most of the time. */
+static void
+draw_spite(struct weather *weather, struct prng *prng)
+{
+	static const enum fault FAULTS[] = {
+		FAULT_BAD_REQUEST, FAULT_RATE_LIMIT, FAULT_SERVER_ERROR,
+		FAULT_CUT_USAGE,   FAULT_STALL,
+	};
+	uint32_t *faults = weather->provider.fault.permille;
+
+	memset(faults, 0, sizeof weather->provider.fault.permille);
+	faults[FAULTS[prng_below(prng, ARRAY_SIZE(FAULTS))]] =
+		(uint32_t)prng_between(prng, 300, 800);
+}
+
 enum oddity {
 	ODDITY_IMPATIENT,
 	ODDITY_TIGHT,
@@ -315,6 +350,9 @@ draw_rarities(struct weather *weather)
 	struct prng rarities = fork_apart(weather, RARITIES);
 	struct prng prng = fork_apart(weather, ODDITIES);
 	struct prng actions = fork_apart(weather, ACTIONS);
+	struct prng wide = fork_apart(weather, WIDE);
+	struct prng spite = fork_apart(weather, SPITE);
+	struct prng headers = fork_apart(weather, HEADERS);
 	bool there[ODDITY_COUNT];
 
 	for (size_t i = 0; i < ARRAY_SIZE(there); i++)
@@ -335,6 +373,13 @@ draw_rarities(struct weather *weather)
 	if (prng_chance(&rarities, 120))
 		draw_outage(weather, &rarities);
 	draw_actions(weather, &actions);
+	if (prng_chance(&wide, 60))
+		draw_wide(weather, &wide);
+	if (prng_chance(&spite, 60))
+		draw_spite(weather, &spite);
+	weather->tells_limits = prng_chance(&headers, 100);
+	if (weather->tells_limits && prng_chance(&headers, 500))
+		draw_limits(weather, &headers);
 }
 
 void

@@ -54,6 +54,7 @@ struct weather {
 	uint32_t tokens_per_kb; /* bytes of a prefix stand for so many tokens */
 	uint32_t output_tokens;
 	uint64_t limits[3]; /* per minute, configured for the scheduler too; 0: none */
+	bool tells_limits;  /* the provider, in the headers of its answers */
 
 	/* links */
 	struct wire_knobs wire;

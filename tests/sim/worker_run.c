@@ -70,12 +70,25 @@ end_as(struct worker_run *run, enum agent_end how, const char *reason)
 		 });
 }
 
+static int64_t
+limit_of(const struct worker_run *run, enum limit_bucket bucket)
+{
+	uint32_t limit = run->worker->weather->provider.limits[0].per_minute[bucket];
+
+	return limit > 0 ? (int64_t)limit : PROTOCOL_UNKNOWN;
+}
+
 static struct protocol_usage
 usage_of(const struct worker_run *run, bool complete)
 {
 	const struct cache_usage *seen = &run->call->answer.usage;
 	struct protocol_usage usage = protocol_usage_none();
 
+	if (run->worker->weather->tells_limits) {
+		usage.limit_requests = limit_of(run, LIMIT_BUCKET_REQUESTS);
+		usage.limit_input = limit_of(run, LIMIT_BUCKET_INPUT);
+		usage.limit_output = limit_of(run, LIMIT_BUCKET_OUTPUT);
+	}
 	usage.sent_ms = (int64_t)run->sent_ms;
 	if (run->first_ms != 0)
 		usage.first_ms = (int64_t)run->first_ms;
