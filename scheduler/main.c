@@ -25,10 +25,10 @@ static const struct option_spec specs[] = {
 	  "what all keys begin with; overrides namespace" },
 	{ "listen", OPTION_TEXT, offsetof(struct args, listen), NULL, "ADDRESS",
 	  "where pages are served, or off; overrides scheduler.listen" },
-	{ "log-level", OPTION_TEXT, offsetof(struct args, log_level), "info", "LEVEL",
-	  "debug, info, warning or error" },
+	{ "log-level", OPTION_TEXT, offsetof(struct args, log_level), NULL, "LEVEL",
+	  "debug, info, warning or error; overrides log_level" },
 	{ "log-json", OPTION_FLAG, offsetof(struct args, log_json), NULL, NULL,
-	  "write the log as JSON" },
+	  "write the log as JSON, whatever log_format says" },
 	{ "record", OPTION_TEXT, offsetof(struct args, record), NULL, "FILE",
 	  "keep what it decides on in memory, and write it there on SIGUSR1 and when "
 	  "it breaks" },
@@ -110,11 +110,16 @@ print_config(const struct config *config)
 }
 
 static int
-start_log(const struct args *args)
+start_log(const struct args *args, const struct config *config)
 {
-	struct log_options options = { .program = "scheduler", .json = args->log_json };
+	struct log_options options = {
+		.program = "scheduler",
+		.level = (enum log_level)config->log_level,
+		.json = args->log_json || config->log_format > 0,
+	};
 
-	if (log_level_parse(span_from(args->log_level), &options.level) < 0)
+	if (args->log_level &&
+	    log_level_parse(span_from(args->log_level), &options.level) < 0)
 		return complain("--log-level is debug, info, warning or error");
 	log_init(&options);
 	return 0;
@@ -140,13 +145,12 @@ main(int argc, char **argv)
 		(void)printf("warmq-scheduler %s\n", functions_library_version);
 		return SHELL_STOPPED;
 	}
-	result = start_log(&args);
-	if (result != 0)
-		return result;
 	config = config_create();
 	if (!config)
 		return complain("out of memory");
 	result = load_config(&args, config);
+	if (result == 0)
+		result = start_log(&args, config);
 	if (result == 0)
 		result = args.print_config ? print_config(config)
 		                           : (int)shell_run(config, args.record);

@@ -57,10 +57,10 @@ static const struct option_spec specs[] = {
 	  "how long running jobs may go on after SIGTERM; overrides worker.drain" },
 	{ "lease", OPTION_DURATION, offsetof(struct args, lease_ms), "30s", "TIME",
 	  "how long Redis waits for a silent worker", .hidden = true },
-	{ "log-level", OPTION_TEXT, offsetof(struct args, log_level), "info", "LEVEL",
-	  "debug, info, warning or error" },
+	{ "log-level", OPTION_TEXT, offsetof(struct args, log_level), NULL, "LEVEL",
+	  "debug, info, warning or error; overrides log_level" },
 	{ "log-json", OPTION_FLAG, offsetof(struct args, log_json), NULL, NULL,
-	  "write the log as JSON" },
+	  "write the log as JSON, whatever log_format says" },
 	{ "print-config", OPTION_FLAG, offsetof(struct args, print_config), NULL, NULL,
 	  "print the whole effective configuration and exit" },
 	{ "version", OPTION_FLAG, offsetof(struct args, version), NULL, NULL,
@@ -251,6 +251,22 @@ print_config(const struct config *config)
 }
 
 static int
+start_log(const struct args *args, const struct config *config)
+{
+	struct log_options log = {
+		.program = "worker",
+		.level = (enum log_level)config->log_level,
+		.json = args->log_json || config->log_format > 0,
+	};
+
+	if (args->log_level &&
+	    log_level_parse(span_from(args->log_level), &log.level) < 0)
+		return complain("--log-level is one of debug, info, warning, error.");
+	log_init(&log);
+	return 0;
+}
+
+static int
 configure_and_run(const struct args *args)
 {
 	struct config *config = config_create();
@@ -259,6 +275,8 @@ configure_and_run(const struct args *args)
 	if (!config)
 		return complain("out of memory");
 	status = load_config(args, config);
+	if (status == 0)
+		status = start_log(args, config);
 	if (status == 0)
 		status = args->print_config ? print_config(config) : run(args, config);
 	(void)config_destroy(config);
@@ -269,7 +287,6 @@ int
 main(int argc, char **argv)
 {
 	struct options_error error;
-	struct log_options log = { .program = "worker" };
 	struct args args;
 	int positional;
 
@@ -285,9 +302,5 @@ main(int argc, char **argv)
 	}
 	if (positional > 0)
 		return complain("takes options only; see --help.");
-	if (log_level_parse(span_from(args.log_level), &log.level) < 0)
-		return complain("--log-level is one of debug, info, warning, error.");
-	log.json = args.log_json;
-	log_init(&log);
 	return configure_and_run(&args);
 }

@@ -177,6 +177,8 @@ struct config {
 	char namespace[CONFIG_NAMESPACE_SIZE]; /* what all keys in Redis begin with */
 	char redis[CONFIG_TEXT_SIZE];          /* see redis_url.h */
 	char state_dir[CONFIG_TEXT_SIZE];
+	int log_format;                                         /* 1: json */
+	int log_level;                                          /* enum log_level */
 	struct config_upstream upstreams[CONFIG_UPSTREAMS_MAX]; /* in order of the file */
 	size_t upstreams_count;
 	struct config_model models[CONFIG_MODELS_MAX];

@@ -8,6 +8,8 @@ static const char *const auth_words[] = { "none", "x-api-key", "bearer", "api-ke
 static const char *const evidence_words[] = { "exact", "best_effort", NULL };
 static const char *const proof_words[] = { "none", "canary", NULL };
 static const char *const switch_words[] = { "never", "auto", NULL };
+static const char *const format_words[] = { "text", "json", NULL };
+static const char *const level_words[] = { "debug", "info", "warning", "error", NULL };
 
 #define MINUTE_MS ((uint64_t)60000)
 #define DAY_MS    (1440 * MINUTE_MS)
@@ -33,6 +35,14 @@ const struct config_key config_table_keys[] = {
 	  .initial = "/var/lib/warmq",
 	  .help = "Where a worker keeps paid-for results that it could not deliver "
 	          "yet." },
+
+	{ ROW(ROOT, WORD, "log_format"), FIELD(config, log_format), .initial = "text",
+	  .words = format_words,
+	  .help = "What lines of the log look like: `key=value`, or an object each. "
+	          "`--log-json` wins." },
+	{ ROW(ROOT, WORD, "log_level"), FIELD(config, log_level), .initial = "info",
+	  .words = level_words,
+	  .help = "What is logged: this and what is worse. `--log-level` wins." },
 
 	{ ROW(UPSTREAM, TEXT, "url"), FIELD(config_upstream, url), .min = 1,
 	  .depends = "required",
