@@ -1,5 +1,9 @@
+#include "cli/act.h"
+#include "cli/process.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
+
+#include "common/id.h"
 
 #include <stdio.h>
 
@@ -201,6 +205,128 @@ run_show(struct cli *cli)
 	return code;
 }
 
+/* ---- warm ------------------------------------------------------------------------ */
+
+#define WARM_MS 10000 /* the scheduler answers within a second, if there is one */
+#define LOOK_MS 50
+
+/* Why not; the words are those of the function and of the scheduler. */
+static const struct {
+	const char *word, *reason;
+} refusals[] = {
+	{ "gone",
+	  "nothing is known of its prefix any more: it comes back with its next job" },
+	{ "off", "its jobs are not held: holding is off for it" },
+	{ "small", "it is too short: its model caches nothing so short" },
+	{ "unshared", "one job only has had this prefix so far" },
+	{ "uncacheable", "its provider does not cache it, or it was never read back" },
+	{ "warm", "it is warm already" },
+	{ "written", "it is written already; the next job shows that it can be read" },
+	{ "writing", "it, or a part it stands on, is being written already" },
+	{ "paused", "it is paused: resume it first" },
+	{ "parked", "its account is parked: see `warmq budget ls`" },
+	{ "no_call", "its provider takes no request that only writes: a job has to" },
+	{ "no_worker", "no live worker serves its pool" },
+	{ "work", "its jobs wait already: one of them writes it" },
+	{ "busy",
+	  "another prefix of this account is being written ahead: one at a time" },
+	{ "later", "it has just failed or changed: ask again in some seconds" },
+};
+
+/* What the scheduler says to it: "asked", or why not; empty if it says nothing. */
+static int
+await_verdict(struct store *store, const char *family, char ret_what[ACT_WORD_SIZE])
+{
+	uint64_t end_ms = cli_now_ms() + WARM_MS;
+	const struct reply *reply;
+	int code = CLI_OK;
+
+	ret_what[0] = '\0';
+	while (code == CLI_OK && !ret_what[0] && cli_now_ms() < end_ms &&
+	       !cli_is_interrupted()) {
+		struct span word;
+
+		process_pause(LOOK_MS);
+		code = STORE_COMMAND(store, &reply, SPAN("GET"),
+		                     store_key(store, "warm:", span_from(family)));
+		word = code == CLI_OK ? reply_text(reply) : SPAN("");
+		snprintf(ret_what, ACT_WORD_SIZE, "%.*s", (int)word.len,
+		         word.data ? word.data : "");
+	}
+	return code;
+}
+
+static int
+say_verdict(const struct cli *cli, const char *family, const char *what)
+{
+	if (!*what)
+		return cli_fail(CLI_TIMEOUT,
+		                "No scheduler has answered: is one running?");
+	if (cli->json)
+		cli_print_json(json_pack("{s:s,s:s}", "family", family, "what", what));
+	if (strcmp(what, "asked") == 0) {
+		if (!cli->json)
+			puts("One request writes its prefix now; the next job shows that "
+			     "it can be read.");
+		return CLI_OK;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(refusals) && !cli->json; i++)
+		if (strcmp(refusals[i].word, what) == 0)
+			return cli_fail(CLI_FAILED, "Nothing is written: %s.",
+			                refusals[i].reason);
+	return CLI_FAILED;
+}
+
+/* The one family that is meant. */
+static int
+name_one(struct cli *cli, struct snapshot *snapshot, char ret_family[ID_HEX_LEN + 1])
+{
+	json_t *rows = view_families(snapshot, cli->argv[0]);
+	size_t count = json_array_size(rows);
+	int code = CLI_OK;
+
+	if (count == 1)
+		snprintf(ret_family, ID_HEX_LEN + 1, "%s",
+		         text(json_array_get(rows, 0), "family"));
+	else if (count == 0)
+		code = cli_fail(CLI_NOT_FOUND, "There is no family or route like that. "
+		                               "`warmq family ls` lists them.");
+	else
+		code = cli_fail(CLI_USAGE,
+		                "%zu families are called so: name one by its "
+		                "id. `warmq family ls` lists them.",
+		                count);
+	json_decref(rows);
+	return code;
+}
+
+static int
+run_warm(struct cli *cli)
+{
+	char family[ID_HEX_LEN + 1], what[ACT_WORD_SIZE];
+	const char *words[] = { family };
+	struct snapshot snapshot;
+	struct store *store;
+	int code;
+
+	if (cli->argc != 1)
+		return cli_fail(CLI_USAGE, "Say which: warmq family warm ID|ROUTE. "
+		                           "`warmq family ls` lists them.");
+	code = load(cli, &store, &snapshot);
+	if (code != CLI_OK)
+		return code;
+	code = name_one(cli, &snapshot, family);
+	if (code == CLI_OK)
+		code = act_call(store, "warm", words, 1, what);
+	if (code == CLI_OK && strcmp(what, "asked") == 0)
+		code = await_verdict(store, family, what);
+	if (code == CLI_OK)
+		code = say_verdict(cli, family, what);
+	snapshot_fini(&snapshot);
+	store_close(store);
+	return code;
+}
+
 const struct verb verb_family_ls = {
 	.name = "family ls",
 	.usage = "family ls [ID|ROUTE]",
@@ -218,4 +344,17 @@ const struct verb verb_family_show = {
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
 	.run = run_show,
+};
+
+const struct verb verb_family_warm = {
+	.name = "family warm",
+	.usage = "family warm ID|ROUTE",
+	.summary = "write a family's prefix ahead of its jobs, by one request",
+	.details =
+		"It costs one write. If no job comes within the life of the entry, the "
+		"ledger\nbooks it as prewarm_wasted. What speaks against it is said, and "
+		"nothing is done.",
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run_warm,
 };

@@ -4,6 +4,7 @@
 #include "scheduler/admin_ask.h"
 #include "scheduler/admin_jobs.h"
 #include "scheduler/ruler_view_json.h"
+#include "scheduler/ruler_warm.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -260,6 +261,45 @@ behind(const char *path, const char *prefix)
 	return strncmp(path, prefix, len) == 0 ? path + len : NULL;
 }
 
+/* Words of the function that say no. */
+static void
+finish_warm(struct admin_ask *ask)
+{
+	const struct reply *reply = ask->replies[0];
+	struct span what = reply_text(reply_at(reply, 2));
+	const char *reason = ruler_warm_reason_of(what);
+
+	if (reason && !span_equals(what, SPAN("asked")) &&
+	    !span_equals(what, SPAN("gone")))
+		admin_ask_fail(ask, 409, reason);
+	else
+		finish_call(ask);
+}
+
+/* Who rules knows more reasons than Redis does. */
+static void
+warm(struct admin *admin, struct span id, const struct http_server_request *request,
+     struct http_server_response *response)
+{
+	enum core_warm verdict = CORE_WARM_YES;
+	const struct span words[] = { id, WHO };
+	struct admin_ask *ask;
+	struct id128 family;
+
+	if (admin->ruler->phase == RULER_RULING && id_decode(id, &family) == 0)
+		verdict = core_warm_verdict(admin->ruler->core, family);
+	if (verdict != CORE_WARM_YES) {
+		admin_put_error(response, verdict == CORE_WARM_UNKNOWN ? 404 : 409,
+		                ruler_warm_reason(verdict));
+		return;
+	}
+	ask = admin_ask_open(admin, request, response, finish_warm);
+	if (!ask)
+		return;
+	admin_ask_function(ask, "warm", words, ARRAY_SIZE(words));
+	admin_ask_round(ask, finish_warm);
+}
+
 static void
 act_on_family(struct admin *admin, const char *rest,
               const struct http_server_request *request,
@@ -275,10 +315,13 @@ act_on_family(struct admin *admin, const char *rest,
 		call_one(admin, request, response, "pause", id, SPAN("on"));
 	else if (strcmp(what, "resume") == 0)
 		call_one(admin, request, response, "pause", id, SPAN("off"));
+	else if (strcmp(what, "warm") == 0)
+		warm(admin, id, request, response);
 	else if (strcmp(what, "cancel") == 0)
 		cancel_family(admin, id, request, response);
 	else
-		admin_put_error(response, 404, "there are pause, resume and cancel");
+		admin_put_error(response, 404,
+		                "there are pause, resume, warm and cancel");
 }
 
 static void

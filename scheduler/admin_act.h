@@ -5,6 +5,7 @@
  *                                         {"on": false, "route": "..."}   for one route
  *   /api/v1/unpark                        {"budget": "..."}   an account starts again
  *   /api/v1/families/<id>/pause, /resume  nothing of it starts, or again
+ *   /api/v1/families/<id>/warm            its prefix is written ahead of its jobs
  *   /api/v1/families/<id>/cancel          ends its waiting jobs; those that run go on
  *   /api/v1/workers/<session>/quiet, /resume   claims nothing more, or again
  *   /api/v1/workers/<session>/stop             finishes what it runs and ends

@@ -97,6 +97,7 @@ size_of(enum event_kind kind)
 		[EVENT_EXPIRED] = sizeof(struct event_expired),
 		[EVENT_SHORT] = sizeof(struct event_short),
 		[EVENT_UNPARK] = sizeof(struct event_unpark),
+		[EVENT_WARM] = sizeof(struct event_family),
 	};
 
 	VERIFY(kind < EVENT_KIND_COUNT);

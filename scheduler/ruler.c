@@ -17,6 +17,7 @@
 #include "scheduler/ruler_state.h"
 #include "scheduler/ruler_undecided.h"
 #include "scheduler/ruler_unheld.h"
+#include "scheduler/ruler_warm.h"
 
 #include <stdlib.h>
 
@@ -341,6 +342,7 @@ ruler_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		return;
 	ruler_grant_step(ruler, now_ms, out);
 	ruler_clock_step(ruler, now_ms, out);
+	ruler_warm_step(ruler, out);
 	ruler_inbox_step(ruler, now_ms, out);
 }
 

@@ -5,6 +5,7 @@
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_tally.h"
+#include "scheduler/ruler_warm.h"
 
 void
 ruler_core_begin(struct ruler *ruler)
@@ -93,6 +94,9 @@ ruler_core_take(struct ruler *ruler, uint64_t now_ms)
 		case COMMAND_NOTE:
 			ruler_tally_note(ruler, now_ms, &command->note);
 			ruler_note_command(ruler, &command->note);
+			if (command->note.kind == COMMAND_NOTE_WARM)
+				ruler_warm_take(ruler, command->note.id,
+				                (enum core_warm)command->note.a);
 			break;
 		case COMMAND_KIND_COUNT:
 			VERIFY(!"a kind of command");

@@ -10,6 +10,7 @@
 #include "scheduler/ruler_tally.h"
 #include "scheduler/ruler_undecided.h"
 #include "scheduler/ruler_unheld.h"
+#include "scheduler/ruler_warm.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
 #define STORE_ENTRIES   5000 /* read by the ledger: it is time to store */
@@ -380,9 +381,21 @@ start_event(const struct protocol_event *line, uint64_t at_ms)
 	};
 }
 
+static void
+take_worker(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	if (line->kind == PROTOCOL_EVENT_HELLO)
+		ruler_session_add(ruler, now_ms, line->nonce, line->name, line->count);
+	else if (line->kind == PROTOCOL_EVENT_BYE)
+		ruler_session_remove(ruler, now_ms, line->nonce);
+	else
+		ruler_session_steer(ruler, now_ms, line->nonce, line->word, line->name);
+}
+
 /* What people did. */
 static void
-take_deed(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+take_deed(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
+          const struct protocol_event *line)
 {
 	if (line->kind == PROTOCOL_EVENT_HOLD)
 		ruler_events_set_hold(ruler, now_ms, line->ok, line->name);
@@ -390,8 +403,8 @@ take_deed(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *lin
 		set_pause(ruler, now_ms, line->family, line->ok);
 	else if (line->kind == PROTOCOL_EVENT_HOLD_ROUTE)
 		ruler_unheld_set(ruler, now_ms, line->ok, line->name, line->word);
-	else if (line->kind == PROTOCOL_EVENT_STEER)
-		ruler_session_steer(ruler, now_ms, line->nonce, line->word, line->name);
+	else if (line->kind == PROTOCOL_EVENT_WARM)
+		ruler_warm_ask(ruler, now_ms, at_ms, line->family, line->name);
 	else
 		tell_unpark(ruler, now_ms, line);
 }
@@ -436,10 +449,9 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		tell_short(ruler, now_ms, line);
 		return;
 	case PROTOCOL_EVENT_HELLO:
-		ruler_session_add(ruler, now_ms, line->nonce, line->name, line->count);
-		return;
 	case PROTOCOL_EVENT_BYE:
-		ruler_session_remove(ruler, now_ms, line->nonce);
+	case PROTOCOL_EVENT_STEER:
+		take_worker(ruler, now_ms, line);
 		return;
 	case PROTOCOL_EVENT_DEAD:
 		count_dead(ruler, line);
@@ -451,8 +463,8 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	case PROTOCOL_EVENT_HOLD_ROUTE:
 	case PROTOCOL_EVENT_PAUSE:
 	case PROTOCOL_EVENT_UNPARK:
-	case PROTOCOL_EVENT_STEER:
-		take_deed(ruler, now_ms, line);
+	case PROTOCOL_EVENT_WARM:
+		take_deed(ruler, now_ms, at_ms, line);
 		return;
 	case PROTOCOL_EVENT_FORGOT:
 		forget_family(ruler, line->family);

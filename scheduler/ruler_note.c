@@ -1,5 +1,7 @@
 #include "scheduler/ruler_note.h"
 
+#include "scheduler/ruler_warm.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -245,6 +247,13 @@ say_other(struct ruler *ruler, const struct command_note *it, struct ruler_note 
 		       "too many families to hold this one too; its jobs run unheld. "
 		       "Raise scheduler.families_max");
 		return;
+	case COMMAND_NOTE_WARM:
+		if (it->a == CORE_WARM_YES)
+			return; /* its gate says so */
+		note->level = RULER_WARNING;
+		say_of(ruler, note, "not written ahead of its jobs: %s",
+		       ruler_warm_reason((enum core_warm)it->a));
+		return;
 	case COMMAND_NOTE_LOST:
 		say_of(ruler, note, "%llu more notes were left out", a);
 		return;
@@ -253,13 +262,20 @@ say_other(struct ruler *ruler, const struct command_note *it, struct ruler_note 
 	}
 }
 
+static bool
+is_of_family(const struct command_note *it)
+{
+	return it->kind == COMMAND_NOTE_OVERDUE || it->kind == COMMAND_NOTE_FULL ||
+	       it->kind == COMMAND_NOTE_WARM;
+}
+
 void
 ruler_note_command(struct ruler *ruler, const struct command_note *it)
 {
 	struct ruler_note note = { .level = RULER_INFO };
 	char hex[ID_HEX_LEN];
 
-	describe_family(ruler, it->lane.node, hex, &note);
+	describe_family(ruler, is_of_family(it) ? it->id : it->lane.node, hex, &note);
 	describe_budget(ruler, it->id, &note);
 	describe_model(ruler, it->id, &note);
 	say_lane(ruler, it, &note);

@@ -38,6 +38,7 @@
 #define RULER_WRITERS_MAX   512
 #define RULER_WANTED_MAX    64 /* segments asked for at once */
 #define RULER_UNDECIDED_MAX 64
+#define RULER_WARMS_MAX     16
 #define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
 
 enum ruler_call {
@@ -229,6 +230,12 @@ struct ruler_grant_call { /* one grant under way */
 	char cursor[RULER_CURSOR_SIZE];
 };
 
+/* What the core said of a wish, still to be told. */
+struct ruler_warm {
+	struct id128 family;
+	enum core_warm verdict;
+};
+
 struct ruler_session {
 	uint64_t nonce;
 	uint32_t pool, slots;
@@ -280,6 +287,8 @@ struct ruler {
 
 	char unheld[EVENT_UNHELD_MAX][RULER_ROUTE_SIZE]; /* routes, see ruler_unheld.h */
 	uint32_t unheld_count;
+	struct ruler_warm warms[RULER_WARMS_MAX];
+	uint32_t warms_count;
 
 	struct core *core;
 	void *core_memory;

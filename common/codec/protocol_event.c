@@ -27,6 +27,7 @@ static const struct {
 	[PROTOCOL_EVENT_HOLD_ROUTE] = { "hold_route", "owR" },
 	[PROTOCOL_EVENT_PAUSE] = { "pause", "of" },
 	[PROTOCOL_EVENT_UNPARK] = { "unpark", "nW" },
+	[PROTOCOL_EVENT_WARM] = { "warm", "fR" },
 	[PROTOCOL_EVENT_STEER] = { "steer", "NwR" },
 	[PROTOCOL_EVENT_FORGOT] = { "forgot", "f" },
 	[PROTOCOL_EVENT_DRIFT] = { "drift", "l" },

@@ -28,6 +28,7 @@ enum protocol_event_kind {
 	PROTOCOL_EVENT_HOLD_ROUTE, /* ok (on) word (who, or -) name (route) */
 	PROTOCOL_EVENT_PAUSE,      /* ok (on) family */
 	PROTOCOL_EVENT_UNPARK,     /* name (budget) word (who; may be empty) */
+	PROTOCOL_EVENT_WARM,       /* family name (who) */
 	PROTOCOL_EVENT_STEER,      /* nonce word (run, quiet, stop) name (who) */
 	PROTOCOL_EVENT_FORGOT,     /* family */
 	PROTOCOL_EVENT_DRIFT,      /* lane */

@@ -31,6 +31,7 @@ command_note_text(enum command_note_kind kind)
 		[COMMAND_NOTE_LIMIT] = "limit",
 		[COMMAND_NOTE_OVERDUE] = "overdue",
 		[COMMAND_NOTE_FULL] = "full",
+		[COMMAND_NOTE_WARM] = "warm",
 		[COMMAND_NOTE_LOST] = "lost",
 	};
 

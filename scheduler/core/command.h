@@ -86,6 +86,7 @@ enum command_note_kind {
 	COMMAND_NOTE_LIMIT,   /* id = budget: bucket a is limited to b per minute */
 	COMMAND_NOTE_OVERDUE, /* id = family: waiting for a ms, more than b */
 	COMMAND_NOTE_FULL,    /* id = family: no room to hold it; it runs unheld */
+	COMMAND_NOTE_WARM,    /* id = family: asked to be warm: core_warm a */
 	COMMAND_NOTE_LOST,    /* a notes did not fit */
 	COMMAND_NOTE_KIND_COUNT,
 };

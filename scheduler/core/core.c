@@ -384,6 +384,12 @@ on_unpark(struct core *core, const struct event *event)
 	pacer_unpark(core, &event->unpark);
 }
 
+static void
+on_warm(struct core *core, const struct event *event)
+{
+	core_warm(core, event->family.id);
+}
+
 static void (*const handlers[EVENT_KIND_COUNT])(struct core *, const struct event *) = {
 	[EVENT_TICK] = on_tick,
 	[EVENT_MODEL] = on_model,
@@ -411,6 +417,7 @@ static void (*const handlers[EVENT_KIND_COUNT])(struct core *, const struct even
 	[EVENT_EXPIRED] = on_expired,
 	[EVENT_SHORT] = on_short,
 	[EVENT_UNPARK] = on_unpark,
+	[EVENT_WARM] = on_warm,
 };
 
 static void

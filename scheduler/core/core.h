@@ -153,6 +153,32 @@ uint32_t core_pools_view(const struct core *core, struct core_pool_view *ret_vie
                          uint64_t *scratch);
 size_t core_pools_scratch(const struct core_config *config);
 
+/* Whether a family's prefix can be written ahead of its jobs, by one request of ours;
+ * else the first reason why not.  EVENT_WARM has it written iff it can be. */
+enum core_warm {
+	CORE_WARM_YES,
+	CORE_WARM_UNKNOWN, /* nothing is known of its prefix */
+	CORE_WARM_OFF, /* nobody waits for it: holding is off, or its upstream is not held
+	                */
+	CORE_WARM_SMALL,    /* shorter than what the model caches */
+	CORE_WARM_UNSHARED, /* one job only has it so far */
+	CORE_WARM_UNCACHEABLE,
+	CORE_WARM_OPEN,    /* it is warm */
+	CORE_WARM_WRITTEN, /* it was written; the next job shows that it can be read */
+	CORE_WARM_WRITING, /* it, or a node above it, is being written */
+	CORE_WARM_PAUSED,
+	CORE_WARM_PARKED,
+	CORE_WARM_NO_CALL,   /* its provider takes no request that only writes */
+	CORE_WARM_NO_WORKER, /* its pool has no slots */
+	CORE_WARM_WORK,      /* its jobs wait, and one of them writes it */
+	CORE_WARM_BUSY,      /* another one of this account is being written so */
+	CORE_WARM_LATER,     /* it has just failed, or is being granted */
+	CORE_WARM_COUNT,
+};
+
+enum core_warm core_warm_verdict(const struct core *core, struct id128 family);
+const char *core_warm_text(enum core_warm verdict); /* a word, as in docs/PROTOCOL.md */
+
 struct core_budget_view {
 	uint32_t pace;
 	bool rising;

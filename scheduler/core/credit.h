@@ -31,6 +31,7 @@ struct credit {
 	uint32_t others;  /* leases of the family that are none of them, at most */
 	enum lane_role role;
 	uint64_t g;         /* generation of the grant */
+	bool asked;         /* by somebody, ahead of jobs */
 	bool pending;       /* not known to be granted yet */
 	bool revoke;        /* to be taken back */
 	bool revoke_flight; /* the grant under way takes it back */
@@ -58,6 +59,13 @@ void credit_count_on(struct core *core, struct family *family, uint32_t count);
 
 /* Elects the family as a writer or reader if all its lanes admit one. */
 bool credit_elect(struct core *core, uint32_t family);
+
+/* How many starts all of the shut lanes `places` admit; 0 also if there are none. */
+uint32_t credit_admitted(const struct core *core, const struct family *family,
+                         uint32_t places, enum lane_role *ret_role);
+
+/* A warm-up for a family without jobs, all of whose lanes admit one. */
+void credit_warm(struct core *core, uint32_t family);
 
 /* A start of a role that is not plain was seen. */
 void credit_take_start(struct core *core, uint32_t family,

@@ -59,10 +59,9 @@ credit_shut_places(const struct core *core, const struct family *family)
 	return places;
 }
 
-/* How many starts all of the shut lanes admit; 0 also if there are none. */
-static uint32_t
-admitted(const struct core *core, const struct family *family, uint32_t places,
-         enum lane_role *ret_role)
+uint32_t
+credit_admitted(const struct core *core, const struct family *family, uint32_t places,
+                enum lane_role *ret_role)
 {
 	enum lane_role role = LANE_CANARY;
 	uint32_t count = places ? CREDIT_MAX : 0;
@@ -107,28 +106,15 @@ credit_can_run(const struct core *core, const struct family *family)
 	       !pacer_is_parked(core, &core->pacers[family->budget]);
 }
 
-bool
-credit_elect(struct core *core, uint32_t index)
+static void
+give(struct core *core, uint32_t index, uint32_t places, enum lane_role role,
+     uint32_t count)
 {
 	struct family *family = &core->families[index];
 	struct lane *leaf = &core->lanes[family_leaf(family)];
-	uint32_t places = credit_shut_places(core, family), count;
-	enum lane_role role;
 
-	VERIFY(family->state == FAMILY_COLD);
-	VERIFY(!core->recovering);
-	if (family->credit.out > 0 || family->waiting == 0 || leaf->flight ||
-	    !credit_can_run(core, family))
-		return false;
-	count = admitted(core, family, places, &role);
-	if (count == 0)
-		return false;
-
-	count = MIN(count, family->waiting);
-	if (wants_ticket(core, family, places, role)) {
-		role = LANE_TICKET;
-		count = 1;
-	}
+	VERIFY(family->credit.out == 0);
+	VERIFY(!leaf->flight);
 	family->credit = (struct credit){
 		.out = count,
 		.lanes = places,
@@ -144,5 +130,41 @@ credit_elect(struct core *core, uint32_t index)
 	lane_touch(core, family_leaf(family));
 	family_weigh(core, index);
 	family_arm(core, index);
+}
+
+bool
+credit_elect(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	uint32_t places = credit_shut_places(core, family), count;
+	enum lane_role role;
+
+	VERIFY(family->state == FAMILY_COLD);
+	VERIFY(!core->recovering);
+	if (family->credit.out > 0 || family->waiting == 0 ||
+	    core->lanes[family_leaf(family)].flight || !credit_can_run(core, family))
+		return false;
+	count = credit_admitted(core, family, places, &role);
+	if (count == 0)
+		return false;
+
+	count = MIN(count, family->waiting);
+	if (wants_ticket(core, family, places, role)) {
+		role = LANE_TICKET;
+		count = 1;
+	}
+	give(core, index, places, role, count);
 	return true;
+}
+
+void
+credit_warm(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+
+	VERIFY(!core->recovering);
+	VERIFY(family->waiting == 0);
+	give(core, index, credit_shut_places(core, family), LANE_TICKET, 1);
+	family->credit.asked = true;
+	family_settle(core, index);
 }

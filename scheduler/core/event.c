@@ -30,6 +30,7 @@ event_kind_text(enum event_kind kind)
 		[EVENT_EXPIRED] = "EXPIRED",
 		[EVENT_SHORT] = "SHORT",
 		[EVENT_UNPARK] = "UNPARK",
+		[EVENT_WARM] = "WARM",
 	};
 
 	VERIFY(kind < EVENT_KIND_COUNT);

@@ -1,6 +1,7 @@
 /* event.h - everything that can happen to the core.
  *
- *   configuration   MODEL POOL BUDGET HOLD PAUSE UNPARK what people and files say
+ *   configuration   MODEL POOL BUDGET HOLD PAUSE        what people and files say
+ *   wishes          UNPARK WARM                         what people ask for, once
  *   recovery        RECOVERED_FAMILY _LANE _LEASE _BUDGET _END    what Redis holds
  *   work            ADMITTED                            after an `admit` that was OK
  *   answers         GRANTED PACED GLANCED               one for each command
@@ -52,6 +53,7 @@ enum event_kind {
 	EVENT_EXPIRED, /* .expired */
 	EVENT_SHORT,
 	EVENT_UNPARK,
+	EVENT_WARM, /* .family: write its prefix ahead of its jobs */
 	EVENT_KIND_COUNT,
 };
 

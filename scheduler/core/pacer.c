@@ -89,6 +89,7 @@ pacer_configure(struct core *core, const struct event_budget *budget)
 			.id = budget->id,
 			.pace = core->config.pace_start,
 			.trip_ms = TRIP_MS_FIRST,
+			.warming = LIST_NONE,
 			.peak_ms = core->now_ms,
 			.step_ms = core->now_ms,
 		};

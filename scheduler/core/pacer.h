@@ -47,6 +47,8 @@ struct pacer {
 	uint64_t parked_ms;         /* parked until */
 	uint64_t bound_ms; /* when it last held back ready jobs beside free slots */
 	uint32_t spends;   /* spend caps in a row */
+	uint32_t warming;  /* the family asked to be warm last, LIST_NONE; see core_warm.c
+	                    */
 
 	bool is_away; /* since then nobody has heard of it */
 	bool dirty, flight;

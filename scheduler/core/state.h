@@ -71,6 +71,9 @@ struct core {
 /* Whether holding is switched off for this route. */
 bool core_route_is_unheld(const struct core *core, struct id128 route);
 
+/* Somebody asks for a family to be warm (core_warm.c). */
+void core_warm(struct core *core, struct id128 family);
+
 /* What stands between a family and its next start (core_view.c). */
 enum core_blocked core_blocked_by(const struct core *core, const struct family *family);
 

@@ -262,3 +262,8 @@ export function story(job) {
   if (job.deadline_ms) steps.push([job.deadline_ms, "Its deadline."]);
   return steps;
 }
+
+// Whether writing its prefix ahead of its jobs makes sense; the scheduler has the last word.
+export function mayWarm(family) {
+  return family.state === "cold" && !family.paused && !family.waiting;
+}

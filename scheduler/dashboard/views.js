@@ -382,6 +382,7 @@ export const family = {
     return [
       heading([h("span", {}, one.route), " ", h("code", {}, shortId(one.id))], may ? h("div", { class: "actions" },
         one.paused ? button("Resume", "act", { path: `families/${one.id}/resume`, done: "Resumed." }) : button("Pause", "act", { path: `families/${one.id}/pause`, done: "Paused." }),
+        model.mayWarm(one) ? button("Warm", "act", { path: `families/${one.id}/warm`, ask: "Write its prefix now, ahead of its jobs? That costs one write, in vain if no job comes while the provider keeps it.", done: "One request writes it now." }) : null,
         button("Cancel what waits", "act", { path: `families/${one.id}/cancel`, ask: `End all ${model.grouped(one.waiting || 0)} waiting jobs of this family? Those that run go on.`, done: "Cancelled." }, { class: "danger" })) : null),
       whyBox(one, now),
       facts([

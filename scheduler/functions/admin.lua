@@ -1,4 +1,4 @@
--- admin.lua - what people ask for: cancel, requeue, drop, hold, pause, unpark; and the counts.
+-- admin.lua - what people ask for, and the counts.
 
 do
 
@@ -184,6 +184,46 @@ local function unpark()
 	return { 'OK', now, budget_n == 0 and 'gone' or parked and 'done' or 'free' }
 end
 
+-- Why a bypassed or leaky lane is not warmed, by its reason; the rest cannot be cached.
+local NOT_WARMED = { [50] = 'small', [51] = 'unshared', [55] = 'off', [57] = 'off' }
+
+-- Why this family's prefix need not, or cannot, be written ahead; nil if it can.
+local function warm_refusal(family)
+	local lane = family.tail.lanes[1] and lane_of(family.tail.lanes[1])
+	if family.missing or not lane or lane.missing then
+		return 'gone'
+	end
+	if call('HGET', key.meta, 'hold') == 'off' or family_is_unheld(family) then
+		return 'off'
+	end
+	local gate, taken = byte(lane.rec, 2), byte(lane.rec, 68)
+	if gate >= 52 then
+		return NOT_WARMED[byte(lane.rec, 3)] or 'uncacheable'
+	elseif gate == 51 and now < sub(lane.rec, 36, 49) + 0 then
+		return 'warm'
+	elseif gate == 49 or taken == 49 or taken == 50 then
+		return 'writing'
+	elseif gate == 50 then
+		return 'written'
+	end
+	return family_is_paused(family) and 'paused' or
+		budget_of(family.tail.budget).parked > now and 'parked' or nil
+end
+
+-- warm family [who]
+local function warm()
+	local family, who = family_of(text_at(2, 'family')), argv[3] or ''
+	local refusal = warm_refusal(family)
+	if refusal then
+		return { 'OK', now, refusal }
+	end
+
+	call('DEL', key.ns .. 'warm:' .. family.id) -- what the scheduler said the last time
+	say('warm ' .. family.id .. ' ' .. sub(gsub(who, '[%c ]', '_'), 1, 100))
+	deliver()
+	return { 'OK', now, 'asked' }
+end
+
 -- count: the conservation check.
 local function count_all()
 	local got = call('HMGET', key.meta, 'cursor', 'slims')
@@ -215,6 +255,7 @@ register('drop', drop)
 register('hold', hold)
 register('pause', pause)
 register('unpark', unpark)
+register('warm', warm)
 register('count', count_all)
 register('version', version)
 

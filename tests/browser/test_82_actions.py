@@ -70,3 +70,32 @@ def test_a_route_is_not_held_and_held_again(browser, tmp_path):
         browser.do("click", selector="button:has-text('Hold again')")
         browser.wait_text("Its jobs are held again.", "#toast")
         wait_until(lambda: stack.api("overview")["unheld"] == [], 20, "the scheduler")
+
+
+def test_a_prefix_is_written_ahead_and_its_jobs_read_it(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(2)
+        id = stack.family()["id"]
+        assert stack.act(f"families/{id}/cancel")["cancelled"] == 2
+        stack.start_worker("worker", 10)
+        stack.await_workers(1)
+        browser.open(stack.url + f"#/family/{id}")
+        browser.wait_text("cold", "main")
+        unlock(browser)
+        browser.do("click", selector="button:has-text('Warm')")
+        browser.wait_text("That costs one write", "dialog")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("One request writes it now.", "#toast")
+        wait_until(lambda: stack.family()["state"] == "checking", 30, "the entry")
+        written = stack.stats()["tokens_written"]
+        assert written > 5000 and stack.stats()["requests"] == 1
+        browser.wait("!document.querySelector('main').innerText.includes('Warm\\n')")
+        stack.send(8, reply="after")
+        stack.collect(8, 60, "after")
+        assert stack.stats()["tokens_written"] == written, "all have read it"
+        ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 9 and one)(stack.api("ledger")),
+                            20, "the ledger")
+        assert [(one["cause"], one["written"]) for one in ledger["week"]["causes"]
+                if one["written"]] == [("first", written)]

@@ -320,6 +320,7 @@ read_line(struct input *input, struct event *event)
 		break;
 	case EVENT_EMPTY:
 	case EVENT_WORK:
+	case EVENT_WARM:
 		event->family.id = lane(input).node;
 		break;
 	case EVENT_EXPIRED:

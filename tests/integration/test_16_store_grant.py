@@ -195,3 +195,58 @@ def test_a_limit_learned_late_counts_what_is_in_flight(store):
         10 - 2, 6000 - 2 * 1100, 120 - 2 * 50]
     store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120]])
     assert float(store.budget()["o.level"]) == 20, "only once"
+
+
+# ---- warm ------------------------------------------------------------------------------
+
+
+def known(store, **options):
+    """A family without work, cold."""
+    family = Family(1, **options)
+    [id] = store.enqueue(family, 1)
+    store.ok("cancel", id)
+    store.open(family)
+    assert Worker(store).claim().jobs == []
+    store.grant(family.lane, gate=CLOSED, window=1000)
+    return family
+
+
+def test_a_cold_prefix_may_be_written_ahead(store):
+    family = known(store)
+    store.redis.set(store.key(f"warm:{family.id}"), "busy")
+    assert store.ok("warm", family.id, "a b") == ["asked"]
+    assert store.events("warm") == [f"warm {family.id} a_b"]
+    assert not store.redis.exists(store.key(f"warm:{family.id}"))
+    store.grant(family.lane, gate=OPEN, until=1)
+    assert store.ok("warm", family.id) == ["asked"], "an entry that has lived its time"
+
+
+@pytest.mark.parametrize("word, values", [
+    ("warm", {"gate": OPEN, "until": NEVER}), ("writing", {"gate": WRITING}),
+    ("written", {"gate": CHECKING}), ("small", {"gate": BYPASS, "reason": 2}),
+    ("unshared", {"gate": BYPASS, "reason": 3}), ("off", {"gate": BYPASS, "reason": 9}),
+    ("uncacheable", {"gate": BYPASS, "reason": 1}), ("uncacheable", {"gate": LEAKY, "reason": 5}),
+    ("writing", {"gate": CLOSED, "ticket": 1, "ticket_deadline": NEVER})])
+def test_what_speaks_against_warming_is_said(store, word, values):
+    family = known(store)
+    store.grant(family.lane, window=1000, **values)
+    assert store.ok("warm", family.id) == [word]
+    assert store.events("warm") == []
+
+
+def test_what_may_not_start_is_not_warmed(store):
+    family = known(store)
+    assert store.ok("warm", "f" * 32) == ["gone"]
+    store.ok("pause", family.id, "on")
+    assert store.ok("warm", family.id) == ["paused"]
+    store.ok("pause", family.id, "off")
+    store.grant_budget("acme:large", parked=store.now() + 60000)
+    assert store.ok("warm", family.id) == ["parked"]
+    store.ok("unpark", "acme")
+    store.ok("hold", "off")
+    assert store.ok("warm", family.id) == ["off"]
+    store.ok("hold", "on")
+    assert store.ok("warm", family.id) == ["asked"]
+    store.redis.hset(store.key("unheld"), "triage", "1 x")
+    store.audit()
+    assert store.ok("warm", family.id) == ["off"]

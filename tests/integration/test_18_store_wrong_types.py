@@ -79,6 +79,7 @@ CALLS = {
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
     "steer": lambda store, s: store.ok("steer", s["worker"].nonce, "quiet", "somebody"),
+    "warm": lambda store, s: store.ok("warm", s["family"].id, "somebody"),
     "unpark": lambda store, s: store.ok("unpark", "acme", "somebody"),
     "hold_route": lambda store, s: store.ok("hold", "off", "x", "triage"),
     "hold": lambda store, s: store.ok("hold", "off"),

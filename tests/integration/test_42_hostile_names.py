@@ -20,6 +20,7 @@ FIELDS = ["route", "ref", "conversation", "traceparent", "upstream", "prefix", "
           "handler", "priority", "put_prefix", "unknown"]
 CALLS = [("cancel", []), ("requeue", []), ("pause", ["on"]), ("glance", []),
          ("unpark", []), ("steer", ["quiet"]),
+         ("warm", []),
          ("settle_late", ["", 1000, "x"]), ("attach", [1]), ("claim", [1, 1, 0])]
 
 

@@ -178,7 +178,8 @@ def test_a_short_token_is_refused_at_the_start(server):
     ("dead/retry", {"ids": ["1-1"] * 251}), ("families/xyz/pause", {}), ("jobs/xyz/cancel", {}),
     ("jobs/" + "1" * 200 + "/cancel", {}), ("unpark", {}), ("unpark", {"budget": 1}),
     ("workers/xyz/quiet", {}), ("hold", {"on": False, "route": ""}),
-    ("hold", {"on": False, "route": "a|b"})])
+    ("hold", {"on": False, "route": "a|b"}),
+    ("families/xyz/warm", {})])
 def test_a_wrong_action_is_told_so(scheduler, path, data):
     status, answer = act(scheduler, path, data)
     assert status == 400 and answer["error"]
@@ -188,6 +189,7 @@ def test_an_unknown_action_is_told_so(scheduler):
     assert act(scheduler, "explode")[0] == 404
     assert act(scheduler, "families/" + "0" * 32 + "/explode")[0] == 404
     assert act(scheduler, "families/" + "0" * 32 + "/pause")[0] == 404
+    assert act(scheduler, "families/" + "0" * 32 + "/warm")[0] == 404
     assert act(scheduler, "jobs/1-1/cancel")[0] == 404
     assert act(scheduler, "unpark", {"budget": "nobody"})[0] == 404
     assert act(scheduler, "workers/" + "0" * 16 + "/stop")[0] == 404
@@ -284,6 +286,35 @@ def test_one_route_is_not_held_and_a_restart_remembers_it(scheduler, inbox):
     assert act(scheduler, "hold", {"on": True, "route": "free"})[0] == 200
     wait_until(lambda: {record[4:6] for record in inbox.redis.hvals(inbox.key("families"))}
                <= {"00", "02"}, "all flags to go")
+
+
+def test_a_family_is_warmed_by_one_request_or_told_why_not(scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    id = families(scheduler)["families"][0]["id"]
+    status, answer = act(scheduler, f"families/{id}/warm")
+    assert status == 409 and answer["error"] == "no live worker serves its pool"
+    worker, jobs = Worker(inbox, pool="default", slots=4), []
+    wait_until(lambda: families(scheduler)["families"][0]["blocked_kind"] != "no worker", "the worker")
+    status, answer = act(scheduler, f"families/{id}/warm")
+    assert status == 409 and "being written" in answer["error"]
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "the leader")
+    worker.fail(jobs.pop(), "fatal", reason="bad")
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "another one")
+    worker.fail(jobs.pop(), "fatal", reason="bad")
+    wait_until(lambda: families(scheduler)["families"][0]["blocked_kind"] == "no work", "the end")
+    assert families(scheduler)["families"][0]["state"] == "cold"
+    assert act(scheduler, f"families/{id}/warm") == (200, {"what": "asked"})
+    wait_until(lambda: jobs.extend(worker.claim(0, 1).jobs) or jobs, "the ticket")
+    [ticket] = jobs
+    assert ticket.role == "t" and ticket.element.startswith("w:") and ticket.family == id
+    assert inbox.redis.get(inbox.key(f"warm:{id}")) == "asked"
+    assert act(scheduler, f"families/{id}/warm")[0] == 409
+    now = inbox.now()
+    worker.settle([ticket], usage=f"{now} {now} 0 4000 3 1")
+    wait_until(lambda: families(scheduler)["families"][0]["state"] == "checking", "the entry")
+    enqueue(inbox, ["triage"], 1)
+    wait_until(lambda: worker.claim(0).jobs, "the reader")
+    assert worker.claim(1, 2).jobs == []
 
 
 def test_an_account_is_unparked_and_its_jobs_start_at_once(scheduler, inbox):

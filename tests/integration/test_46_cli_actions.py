@@ -1,11 +1,19 @@
 """What `warmq` does to a queue: the same as the page, without a scheduler's page."""
 
 import json
+import os
+import subprocess
 
-from daemons import inbox, server  # noqa: F401
+from daemons import BUILD, inbox, server  # noqa: F401
 from store import Worker, wait_until
 from test_42_scheduler_pages import enqueue, families, scheduler  # noqa: F401
 from test_44_cli_page import url_of, warmq
+
+
+def subprocess_out(*words):
+    """What a verb prints, whatever its code."""
+    return subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words], capture_output=True,
+                          text=True, timeout=30, check=False).stdout
 
 
 def test_an_account_is_unparked(server, scheduler, inbox):
@@ -59,3 +67,18 @@ def test_holding_is_switched_off_for_one_route(server, scheduler, inbox):
     assert json.loads(warmq("hold", "on", "--route", "triage", "--json", "--redis",
                             server.url))["unheld"] == []
     wait_until(lambda: scheduler.json("/api/v1/overview")["unheld"] == [], "the scheduler")
+
+
+def test_a_family_is_warmed_or_the_reason_is_said(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    text = warmq("family", "warm", "triage", "--redis", server.url, check=1)
+    assert "Nothing is written: no live worker serves its pool." in text
+    answer = json.loads(subprocess_out("family", "warm", "triage", "--json", "--redis", server.url))
+    assert answer["what"] == "no_worker"
+    assert "no family or route like that" in warmq("family", "warm", "nobody", "--redis",
+                                                   server.url, check=4)
+    scheduler.end()
+    inbox.redis.delete(inbox.key("warm:" + answer["family"]))
+    id = answer["family"]
+    inbox.ok("pause", id, "on")
+    assert "it is paused" in warmq("family", "warm", id, "--redis", server.url, check=1)

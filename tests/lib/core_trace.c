@@ -168,6 +168,7 @@ print_event(FILE *out, const struct core_rig *rig, const struct event *event)
 		break;
 	case EVENT_EMPTY:
 	case EVENT_WORK:
+	case EVENT_WARM:
 		fputs(name_of(rig, event->family.id), out);
 		break;
 	case EVENT_EXPIRED:

@@ -58,9 +58,20 @@ flip_route(struct core_rig *rig, struct prng *prng)
 }
 
 static void
+warm(struct core_rig *rig, struct prng *prng)
+{
+	struct event event = { .kind = EVENT_WARM };
+
+	if (rig->nodes_count == 0)
+		return;
+	event.family.id = rig->nodes[prng_below(prng, rig->nodes_count)].id;
+	core_rig_feed(rig, &event);
+}
+
+static void
 act(struct core_rig *rig, struct prng *prng, uint32_t chains_count, bool fair, bool off)
 {
-	switch (prng_below(prng, fair ? 6 : off ? 12 : 11)) {
+	switch (prng_below(prng, fair ? 6 : off ? 13 : 12)) {
 	case 0:
 	case 1:
 	case 2:
@@ -91,6 +102,9 @@ act(struct core_rig *rig, struct prng *prng, uint32_t chains_count, bool fair, b
 		flip_route(rig, prng);
 		break;
 	case 11:
+		warm(rig, prng);
+		break;
+	case 12:
 		core_rig_hold(rig, prng_chance(prng, 500));
 		break;
 	}

@@ -7,6 +7,7 @@ enum deed {
 	UNPARK,
 	STEER,
 	HOLD_ROUTE,
+	WARM,
 };
 
 static uint64_t
@@ -148,6 +149,24 @@ flip_route(struct world *world)
 	agenda_in(&world->agenda, draw_us(world, 60 * SECOND_US), on_held, world, number);
 }
 
+/* ---- families -------------------------------------------------------------------- */
+
+/* Some family is to be warm, whatever its state. */
+static void
+warm(struct world *world)
+{
+	const struct span argv[] = { SPAN("HKEYS"), SPAN("warmq:families") };
+	const struct reply *reply = server_peek(&world->server, argv, ARRAY_SIZE(argv));
+	char id[33] = "";
+	struct span chosen;
+
+	if (reply->count == 0)
+		return;
+	chosen = reply->items[prng_below(&world->prng, reply->count)].text;
+	memcpy(id, chosen.data, MIN(chosen.len, sizeof id - 1));
+	call(world, "warmq_warm", span_from(id), SPAN("somebody"), SPAN(""));
+}
+
 /* ---- when ------------------------------------------------------------------------ */
 
 static void
@@ -167,6 +186,9 @@ on_deed(void *context, uint64_t deed)
 	case HOLD_ROUTE:
 		flip_route(world);
 		break;
+	case WARM:
+		warm(world);
+		break;
 	}
 }
 
@@ -178,6 +200,7 @@ deed_start(struct world *world)
 		[UNPARK] = weather->unparks,
 		[STEER] = weather->steers,
 		[HOLD_ROUTE] = weather->route_flips,
+		[WARM] = weather->warms,
 	};
 
 	for (size_t kind = 0; kind < ARRAY_SIZE(counts); kind++) {

@@ -634,7 +634,7 @@ call_tick(struct run *run)
 static bool
 call_look(struct run *run)
 {
-	uint32_t what = below(run, 7);
+	uint32_t what = below(run, 8);
 
 	if (what == 0) {
 		open_call(run, "glance");
@@ -653,6 +653,9 @@ call_look(struct run *run)
 	} else if (what == 4) {
 		open_call(run, "unpark");
 		add(run, prng_chance(&run->prng, 300) ? "nobody" : "acme");
+	} else if (what == 6) {
+		open_call(run, "warm");
+		add(run, "%s", FAMILY[below(run, FAMILIES)]);
 	} else if (what == 5) {
 		open_call(run, "steer");
 		add(run, "%s", NONCE[below(run, SESSIONS)]);

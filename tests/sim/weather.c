@@ -297,6 +297,14 @@ draw_actions(struct weather *weather, struct prng *prng)
 		weather->steers = (uint32_t)prng_between(prng, 1, 8);
 	if (there[2])
 		weather->route_flips = (uint32_t)prng_between(prng, 1, 4);
+	if (!there[3])
+		return;
+	/* So few jobs, for so long, that entries die and families are idle. */
+	weather->warms = (uint32_t)prng_between(prng, 5, 60);
+	weather->arrive_us = prng_between(prng, 330, 500) * SECOND_US;
+	weather->burst_permille = 0;
+	weather->jobs_count = MIN(weather->jobs_count, 24);
+	weather->safety_us = weather->arrive_us + 10 * SECOND_US;
 }
 
 /* So many prompts, on a provider that keeps them, that a model is trusted in the end. */

@@ -63,8 +63,8 @@ struct weather {
 	/* accidents in the safety phase */
 	uint32_t worker_crashes, worker_freezes, scheduler_crashes, scheduler_freezes;
 	uint32_t redis_restarts, clock_steps, clogs, partitions, hold_flips;
-	uint32_t unparks, steers, route_flips; /* deeds of people */
-	uint64_t redis_lost_us_max;            /* of its tail */
+	uint32_t unparks, steers, route_flips, warms; /* deeds of people */
+	uint64_t redis_lost_us_max;                   /* of its tail */
 	uint64_t freeze_us_max;
 	uint64_t clock_step_us_max;
 	uint64_t outage_at_us, outage_us; /* Redis is away and loses nothing; 0: never */

@@ -434,6 +434,7 @@ START_TEST(protocol_event_lines_round_trip)
 		"hold_route off somebody a route with blanks",
 		"pause on " NODE,
 		"unpark acct:sonnet somebody with blanks",
+		"warm " NODE " somebody with blanks",
 		"steer 0123456789abcdef quiet somebody with blanks",
 		"forgot " NODE,
 		"drift " LANE,
