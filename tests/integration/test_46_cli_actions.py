@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from daemons import BUILD, inbox, server  # noqa: F401
-from store import Worker, wait_until
+from store import ROOT, Worker, wait_until
 from test_42_scheduler_pages import enqueue, families, scheduler  # noqa: F401
 from test_44_cli_page import url_of, warmq
 
@@ -82,3 +82,12 @@ def test_a_family_is_warmed_or_the_reason_is_said(server, scheduler, inbox):
     id = answer["family"]
     inbox.ok("pause", id, "on")
     assert "it is paused" in warmq("family", "warm", id, "--redis", server.url, check=1)
+
+
+def test_every_verb_stands_in_the_manual():
+    with open(os.path.join(ROOT, "docs", "man", "warmq.1.scd"), encoding="utf-8") as page:
+        manual = page.read()
+    listed = [line[2:16].strip() for line in subprocess_out("help").splitlines()
+              if line.startswith("  ") and not line.startswith("  warmq")]
+    assert len(listed) > 20
+    assert [verb for verb in listed if f"*{verb}*" not in manual] == []
