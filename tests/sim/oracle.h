@@ -5,7 +5,7 @@
  *   every request at a provider ─► who writes, who reads, what is readable
  *                                          │
  *                                          ▼
- *                                   I1 I2 I3 I4 I6 I7 I10 I12, and no job is lost
+ *                                   I1 to I8 I10 I12, and no job is lost
  *
  * It believes nobody's words: not the scheduler's idea of a lane, not the worker's idea
  * of its slots.  What it takes from Redis are the records that bind a claim (gate,
@@ -94,13 +94,15 @@ struct oracle_family {
 	uint32_t ancestors[ORACLE_ANCESTORS_MAX];
 	uint32_t ancestors_count;
 	uint32_t flags;
-	uint32_t leases;     /* own count */
-	uint32_t turns;      /* of them, those that come in order: not of the now list */
-	uint32_t turns_was;  /* before this call */
-	uint32_t bits;       /* of its lists that are not empty */
-	bool touched;        /* in this call */
-	bool is_new;         /* was drained, or never started, before its work came */
-	uint64_t drained_us; /* when it had neither leases nor work; 0: it has some */
+	uint32_t leases;    /* own count */
+	uint32_t turns;     /* of them, those that come in order: not of the now list */
+	uint32_t turns_was; /* before this call */
+	uint32_t bits;      /* of its lists that are not empty */
+	bool touched;       /* in this call */
+	bool is_new;        /* was drained, or never started, before its work came */
+	uint64_t waits_since_ms; /* Redis time; 0: it does not wait for a start */
+	uint64_t turn_until_ms;  /* it was overdue, and goes before all others */
+	uint64_t drained_us;     /* when it had neither leases nor work; 0: it has some */
 };
 
 struct oracle_bucket {

@@ -4,7 +4,7 @@
  *   oracle_job.c      jobs and results: I6, nothing lost, nothing left
  *   oracle_record.c   records of lanes and families, as Redis holds them
  *   oracle_lease.c    leases begin and end: one holder, tokens, windows (I3)
- *   oracle_start.c    what a start must not do: I2 I4 I7, credits
+ *   oracle_start.c    what a start must not do: I2 I4 I5 I7, credits
  *   oracle_budget.c   pace, parking, buckets: I10
  *   oracle_session.c  connections, ticks, audits
  *   oracle_cache.c    requests at the provider: I1 I2, expired entries

@@ -6,6 +6,8 @@
 #define RANK_LAST   99999999 /* no turn */
 #define RANK_CLASS  10000000 /* ranks of one priority */
 #define ONE_PLAN_US 1000000  /* grants of one plan come within */
+#define MAX_WAIT_MS 300000   /* of a pool that says nothing */
+#define SERVICE_MS  10000    /* until the scheduler has looked, and a job has ended */
 #define LINGER_US   6000000  /* a drained family keeps its place for a while */
 
 static bool
@@ -205,6 +207,96 @@ judge_rank(struct oracle *oracle, struct oracle_lane *lane)
 	}
 }
 
+/* ---- I5: nobody waits too long ----------------------------------------------------- */
+
+static uint64_t
+max_wait_ms(const struct oracle *oracle)
+{
+	uint64_t ms = oracle->weather->max_wait_ms;
+
+	return ms > 0 ? ms : MAX_WAIT_MS;
+}
+
+/* It is the scheduler who sees to it: where it is hindered, nothing is promised. */
+static bool
+is_ruled(const struct oracle *oracle)
+{
+	const struct weather *weather = oracle->weather;
+
+	return weather->scheduler_crashes == 0 && weather->scheduler_freezes == 0 &&
+	       weather->redis_restarts == 0 && weather->clock_steps == 0 &&
+	       weather->clogs == 0 && weather->partitions == 0 &&
+	       weather->hold_flips == 0 && weather->outage_us == 0 &&
+	       weather->wire.cut_permille == 0;
+}
+
+/* Since when a family could have started a job and has started none. */
+static void
+follow_waits(struct oracle *oracle)
+{
+	uint64_t now_ms = oracle_book_now_ms(oracle);
+
+	for (uint32_t i = 0; i < oracle->families_count; i++) {
+		struct oracle_family *family = &oracle->families[i];
+
+		if (family->leases > 0 || best_ready(oracle, family) == 9 ||
+		    !has_room(oracle, family))
+			family->waits_since_ms = 0;
+		else if (family->waits_since_ms == 0)
+			family->waits_since_ms = now_ms;
+	}
+}
+
+/* By its rank: several that wait too long go in the order in which that was seen. */
+static bool
+is_overdue(const struct oracle *oracle, const struct oracle_family *family)
+{
+	return oracle->lanes[family->lane].before.rank < RANK_CLASS;
+}
+
+/* A lane is found by its best list.  What stands there may have to wait, as a suspect
+ * does, and the others start. */
+static int
+band_found(const struct oracle *oracle, const struct oracle_lease *lease)
+{
+	const struct oracle_family *family = &oracle->families[lease->family];
+
+	if (list_exists(oracle, "back", 'h', family->id))
+		return 1;
+	return MIN(band_of(lease), best_ready(oracle, family));
+}
+
+/* A claim starts one that is served already, before one that has waited too long.  Who
+ * was overdue itself has its turn for as long again; and what settles may go on within
+ * the half of the pool that is left to it. */
+static void
+judge_wait(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	struct oracle_family *served = &oracle->families[lease->family];
+	uint64_t now_ms = oracle_book_now_ms(oracle);
+	uint64_t most_ms = max_wait_ms(oracle);
+
+	if (served->waits_since_ms > 0 && now_ms - served->waits_since_ms > most_ms)
+		served->turn_until_ms = now_ms + most_ms + SERVICE_MS;
+	if (served->waits_since_ms > 0 || now_ms < served->turn_until_ms ||
+	    !oracle_book_runs(oracle, "claim"))
+		return;
+	for (uint32_t i = 0; i < oracle->families_count; i++) {
+		const struct oracle_family *other = &oracle->families[i];
+
+		if (other == served || other->pool != served->pool ||
+		    other->waits_since_ms == 0 || other->leases > 0 ||
+		    now_ms - other->waits_since_ms <= most_ms + SERVICE_MS ||
+		    best_ready(oracle, other) > band_found(oracle, lease) ||
+		    !has_room(oracle, other) ||
+		    (is_overdue(oracle, served) && comes_before(oracle, served, other)))
+			continue;
+		oracle_fail(oracle, "I5",
+		            "family %s starts, %s has waited for %" PRIu64 " ms",
+		            served->id, other->id, now_ms - other->waits_since_ms);
+	}
+}
+
 /* A family is new when its work came so long after it had been drained that nothing is
  * left of its turn. */
 static void
@@ -248,10 +340,15 @@ oracle_start_judge(struct oracle *oracle)
 		if ((lease->role == PROTOCOL_PLAIN || lease->role == PROTOCOL_LEAD) &&
 		    !lease->unheld && lease->family != ORACLE_NONE)
 			judge_switch(oracle, lease);
+		if (lease->role == PROTOCOL_PLAIN && !lease->unheld &&
+		    lease->family != ORACLE_NONE && is_ruled(oracle))
+			judge_wait(oracle, lease);
 	}
 	for (uint32_t i = 0; i < oracle->lanes_count; i++) {
 		if (oracle->lanes[i].changed && oracle_book_runs(oracle, "grant"))
 			judge_rank(oracle, &oracle->lanes[i]);
 	}
 	follow_turns(oracle);
+	if (oracle_book_runs(oracle, "claim") || oracle_book_runs(oracle, "settle"))
+		follow_waits(oracle);
 }
