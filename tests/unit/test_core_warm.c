@@ -172,6 +172,24 @@ START_TEST(warm_is_refused_where_it_makes_no_sense)
 }
 END_TEST
 
+/* Their turn comes, and one of them writes it then. */
+START_TEST(warm_is_refused_where_jobs_wait_for_their_turn)
+{
+	struct core_rig *rig = cold("S");
+
+	(void)core_rig_admit(rig, "B?", 900);
+	core_rig_run(rig, 100);
+	(void)core_rig_admit(rig, "S", 2);
+	core_rig_run(rig, 100);
+	ck_assert_int_eq(core_rig_node(rig, "S")->gate, LANE_CLOSED);
+	ck_assert_int_eq(verdict(rig, "S"), CORE_WARM_WORK);
+	warm(rig, "S");
+	core_rig_run(rig, 1);
+	ck_assert_int_eq(core_rig_node(rig, "S")->gate, LANE_CLOSED);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(warm_is_refused_by_what_the_provider_says)
 {
 	struct core_rig *rig = cold("S");
@@ -214,5 +232,6 @@ SUITE_MAIN("core_warm", warm_writes_once_and_the_jobs_read_it,
            warm_writes_the_parts_above_too, warm_that_nobody_uses_is_forgotten,
            warm_is_tried_once, warm_goes_one_at_a_time_for_each_account,
            warm_is_refused_where_it_makes_no_sense,
+           warm_is_refused_where_jobs_wait_for_their_turn,
            warm_is_refused_by_what_the_provider_says,
            warm_survives_a_restart_in_its_midst)
