@@ -35,7 +35,7 @@ admin_api_put_overview(struct admin *admin, struct buffer *out)
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_head(admin->ruler, now_ms, out);
 	board_put_sums(&admin->board, out);
-	ruler_view_names(admin->ruler, out);
+	ruler_view_names(admin->ruler, now_ms, out);
 	board_put_notes(&admin->board, NOTES_SHOWN, out);
 	ruler_view_json_number(out, "taken_us", admin->board.took_us);
 	ruler_view_json_close(out, '}');
@@ -189,7 +189,7 @@ admin_api_serve_families(struct admin *admin, const struct http_server_request *
 	for (uint32_t i = 0; i < count; i++)
 		board_put_row(board, rows[i], true, &response->body);
 	ruler_view_json_close(&response->body, ']');
-	ruler_view_names(admin->ruler, &response->body);
+	ruler_view_names(admin->ruler, *admin->now_ms, &response->body);
 	end(response);
 }
 

@@ -3,7 +3,7 @@
 #include "common/prometheus.h"
 #include "scheduler/ruler_state.h"
 
-#define LOOK_FAMILIES 10000 /* so many are looked at for each scrape */
+#define LOOK_FAMILIES 20000 /* so many are looked at for each scrape */
 #define LOOK_MS       6000  /* a look at more of them is good for so long */
 #define NAME(text)    span_from(text)
 
@@ -227,6 +227,27 @@ parked_of(const struct core_budget_view *view, uint64_t now_ms)
 }
 
 static void
+put_outside(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
+{
+	static const char name[] = "warmq_outside_requests";
+
+	prometheus_head(out, name, "gauge",
+	                "Requests of the last 15 minutes, at least, that did not come "
+	                "through WarmQ.");
+	for (uint32_t i = 0; i < ruler->known.budgets_count; i++) {
+		const struct ruler_budget_name *budget = &ruler->known.budgets[i];
+		struct core_budget_view view = { 0 };
+
+		(void)!core_budget_view(ruler->core, budget->id, &view);
+		prometheus_sample(out, name,
+		                  PROMETHEUS_LABELS({ "budget", NAME(budget->name) }),
+		                  outside_sum(&budget->outside, now_ms,
+		                              MIN(view.pending, view.pace))
+		                          .foreign);
+	}
+}
+
+static void
 put_limits(const struct ruler *ruler, struct buffer *out)
 {
 	static const char *const buckets[EVENT_BUCKET_COUNT] = { "requests", "input",
@@ -280,5 +301,6 @@ metrics_pools_budgets(const struct ruler *ruler, uint64_t now_ms, struct buffer 
 	                 "How long nothing will start on the account; 0: not parked.",
 	                 parked_of, now_ms, out);
 	put_limits(ruler, out);
+	put_outside(ruler, now_ms, out);
 	put_pressure(ruler, out);
 }

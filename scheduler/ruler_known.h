@@ -12,6 +12,7 @@
 #include "common/codec/protocol.h"
 #include "common/text.h"
 #include "scheduler/ledger/ledger_sketch.h"
+#include "scheduler/outside.h"
 #include "scheduler/ruler.h"
 #include "scheduler/ruler_job.h"
 #include "scheduler/ruler_shelf.h"
@@ -73,6 +74,7 @@ struct ruler_budget_name {
 	size_t upstream;
 	char class_name[TEXT_NAME_MAX + 1];
 	struct ruler_usage_sum sum;
+	struct outside outside;
 	uint64_t pressures[RULER_PRESSURES]; /* by event_pressure_kind */
 };
 

@@ -109,6 +109,11 @@ take_call(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, bool job, struct
 	if (place != RULER_SHELF_NONE) {
 		const struct ruler_family *family = &ruler->known.families[place];
 
+		if (line->usage.sent_ms > 0)
+			outside_take(&ruler->known.budgets[family->budget].outside,
+			             (uint64_t)line->usage.sent_ms,
+			             line->usage.left_requests,
+			             line->usage.limit_requests);
 		call.pool = family->pool;
 		call.upstream = upstream_of(ruler, family->budget);
 		call.route = span_from(family->route);

@@ -113,10 +113,12 @@ ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 }
 
 static void
-put_budget(const struct ruler *ruler, const struct ruler_budget_name *budget,
-           struct buffer *out)
+put_budget(const struct ruler *ruler, uint64_t now_ms,
+           const struct ruler_budget_name *budget, struct buffer *out)
 {
 	struct core_budget_view view;
+	struct outside_sum outside;
+	uint32_t running = 0;
 
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_text(out, "name", span_from(budget->name));
@@ -131,19 +133,23 @@ put_budget(const struct ruler *ruler, const struct ruler_budget_name *budget,
 		ruler_view_json_number(out, "input", view.limits[EVENT_BUCKET_INPUT]);
 		ruler_view_json_number(out, "output", view.limits[EVENT_BUCKET_OUTPUT]);
 		ruler_view_json_close(out, '}');
+		running = MIN(view.pending, view.pace);
 	}
+	outside = outside_sum(&budget->outside, now_ms, running);
+	ruler_view_json_number(out, "requests_own", outside.own);
+	ruler_view_json_number(out, "requests_foreign", outside.foreign);
 	ruler_view_json_sum(out, &budget->sum);
 	ruler_view_json_close(out, '}');
 }
 
 void
-ruler_view_names(const struct ruler *ruler, struct buffer *out)
+ruler_view_names(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 {
 	const struct ruler_known *known = &ruler->known;
 
 	ruler_view_json_open(out, "budgets", '[');
 	for (uint32_t i = 0; i < known->budgets_count; i++)
-		put_budget(ruler, &known->budgets[i], out);
+		put_budget(ruler, now_ms, &known->budgets[i], out);
 	ruler_view_json_close(out, ']');
 	ruler_view_json_open(out, "pools", '[');
 	for (uint32_t i = 0; i < known->pools_count; i++) {
@@ -168,7 +174,7 @@ ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
 	for (uint32_t i = 0; i < top.count && (top.items[i].work > 0 || !busy_only); i++)
 		ruler_view_json_family(ruler, top.items[i].place, out);
 	ruler_view_json_close(out, ']');
-	ruler_view_names(ruler, out);
+	ruler_view_names(ruler, now_ms, out);
 	ruler_view_json_close(out, '}');
 }
 

@@ -17,7 +17,7 @@ struct ruler_health ruler_view_health(const struct ruler *ruler, uint64_t now_ms
 
 /* Members of an object that is open: now_ms to counts; budgets and pools. */
 void ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out);
-void ruler_view_names(const struct ruler *ruler, struct buffer *out);
+void ruler_view_names(const struct ruler *ruler, uint64_t now_ms, struct buffer *out);
 
 /* Also takes the counts of ruler_view_health anew.  `busy_only`: families with work. */
 void ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,

@@ -46,6 +46,7 @@ run_http_usage(const struct run_http_work *work)
 			usage.server_tool = 1;
 	}
 	usage.limit_requests = limit_of(headers, ANSWER_REQUESTS);
+	usage.left_requests = headers->bucket[ANSWER_REQUESTS].remaining;
 	usage.limit_input = limit_of(headers, ANSWER_INPUT);
 	usage.limit_output = limit_of(headers, ANSWER_OUTPUT);
 	if (usage.limit_input == ANSWER_UNKNOWN)

@@ -257,6 +257,7 @@ protocol_usage_none(void)
 		.billed_read = PROTOCOL_UNKNOWN,
 		.billed_written = PROTOCOL_UNKNOWN,
 		.server_tool = PROTOCOL_UNKNOWN,
+		.left_requests = PROTOCOL_UNKNOWN,
 		.may_bill = PROTOCOL_UNKNOWN,
 	};
 }
@@ -289,6 +290,7 @@ static const struct {
 	{ 'R', offsetof(struct protocol_usage, billed_read) },
 	{ 'W', offsetof(struct protocol_usage, billed_written) },
 	{ 's', offsetof(struct protocol_usage, server_tool) },
+	{ 'q', offsetof(struct protocol_usage, left_requests) },
 	{ 'b', offsetof(struct protocol_usage, may_bill) },
 };
 

@@ -96,6 +96,7 @@ struct protocol_usage { /* PROTOCOL_UNKNOWN where not known */
 	                      */
 	int64_t billed_written; /* no evidence: the request could not carry the marker */
 	int64_t server_tool;    /* 1: the provider ran tools of its own */
+	int64_t left_requests;  /* of the account's minute, as the headers say */
 	int64_t may_bill;       /* 1: it may be billed, whether or not it said how much */
 };
 

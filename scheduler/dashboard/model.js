@@ -97,6 +97,11 @@ export function remedy(cause) {
   return REMEDIES[cause] || "";
 }
 
+// So many requests of others that it is worth a word.
+export function isForeign(budget) {
+  return budget.requests_foreign >= 10 && budget.requests_foreign * 10 >= budget.requests_own;
+}
+
 // A time in a note is a number for machines.
 export function noteWords(text) {
   return text.replace(/\b1[5-9]\d{11}\b/g, (ms) => clock(Number(ms)));

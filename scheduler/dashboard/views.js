@@ -76,6 +76,7 @@ export function budgetTable(overview, may) {
     { label: "Pace", number: true, cell: (one) => [model.grouped(one.pace), h("span", { class: "detail" }, " at once")] },
     { label: "Waiting or running", number: true, cell: (one) => model.grouped(one.pending) },
     { label: "Limits", cell: (one) => limitWords(one.limits) },
+    { label: "Not through WarmQ", number: true, cell: (one) => one.requests_foreign ? h("span", { class: model.isForeign(one) ? "amber" : "" }, `${model.grouped(one.requests_foreign)} or more of ${model.grouped(one.requests_own + one.requests_foreign)}`) : h("span", { class: "quiet" }, "none seen") },
     { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
     { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
     may && overview.budgets.some((one) => one.parked_until_ms > overview.now_ms) ? { label: "", class: "act", cell: (one) => one.parked_until_ms > overview.now_ms
@@ -218,6 +219,8 @@ export const overview = {
       live.hold && live.unheld.length ? h("div", { class: "why held" }, h("strong", {}, `Holding is off for ${live.unheld.length === 1 ? "one route" : `${live.unheld.length} routes`}`), h("p", {}, live.unheld.map((name, index) => [index ? ", " : "", routeLink(name)]), ": their jobs start at once, paced.")) : null,
       live.admits ? null : h("div", { class: "why stuck" }, h("strong", {}, "Nothing is admitted"), h("p", {}, "The cursor of the inbox is missing: warmq doctor --repair.")),
       live.pressure ? h("div", { class: "why budget" }, h("strong", {}, "Redis is nearly full"), h("p", {}, "It uses more than 90 % of its maxmemory; producers wait.")) : null,
+      live.budgets.filter(model.isForeign).map((one) => h("div", { class: "why held" }, h("strong", {}, "Somebody else uses an account"),
+        h("p", {}, h("code", {}, one.name), `: at least ${model.grouped(one.requests_foreign)} requests of the last 15 minutes did not come through WarmQ, beside ${model.grouped(one.requests_own)} that did. They take from its limits and may push prefixes out of its cache.`))),
       h("div", { class: "tiles" },
         tile("Waiting", model.grouped(live.all.waiting), live.all.oldest_ms ? `longest ${model.age(live.all.oldest_ms, now)}` : "nobody waits", "", "#/families?sort=waiting"),
         tile("Held back", model.grouped(held.waiting), held.waiting ? `in ${model.grouped(held.families)} ${held.families === 1 ? "family" : "families"}` : "all may start", held.waiting ? "amber" : "", "#/families?show=held"),

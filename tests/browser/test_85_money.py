@@ -2,8 +2,9 @@
 could be avoided, what changed, and how long the cache really keeps what was paid for."""
 
 import time
+import urllib.request
 
-from fleet import wait_until
+from fleet import anthropic_body, wait_until
 from stack import Stack
 
 HOUR = 3600000
@@ -92,3 +93,26 @@ def test_how_long_entries_really_live(browser, tmp_path):
         browser.wait_text("5 min")
         causes = stack.api("ledger")["week"]["causes"]
         assert [one["calls"] for one in causes if one["cause"] == "evicted_early"] == [1]
+
+
+def test_requests_that_do_not_come_through_warmq_are_seen(browser, tmp_path):
+    """Somebody else sends to the same account, by its address."""
+    with Stack(tmp_path, knobs={"job_ms": 20, "rpm": 150}) as stack:
+        stack.start_all(1, 8)
+        stranger = urllib.request.Request(
+            f"{stack.provider}/v1/messages", anthropic_body("from elsewhere").encode(),
+            {"Content-Type": "application/json", "anthropic-version": "2023-06-01"})
+        for _ in range(10):  # not so many that one of ours is refused
+            stack.send(2, "triage", reply="a")
+            for _ in range(8):
+                urllib.request.urlopen(stranger, timeout=10).close()
+            time.sleep(0.7)
+        account = wait_until(lambda: (lambda one: one["requests_foreign"] >= 20 and one)(
+            stack.api("overview")["budgets"][0]), 60, "foreign requests")
+        assert account["requests_own"] >= 10
+        sent = stack.stats()["requests"] - account["requests_own"]
+        assert account["requests_foreign"] <= sent
+        browser.open(stack.url)
+        browser.wait_text("Somebody else uses an account", ".why.held")
+        browser.wait_text("Not through WarmQ")
+        assert f'warmq_outside_requests{{budget="{account["name"]}"}}' in stack.metrics()
