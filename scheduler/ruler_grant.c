@@ -227,15 +227,26 @@ write_glance(struct ruler *ruler, struct call_list *out)
 	ruler->glancing = true;
 }
 
-bool
-ruler_grant_is_due(const struct ruler *ruler)
+/* The first command that waits can go on.  A look that finds no room among those that are
+ * collected has to wait for the answer to the one that is under way. */
+static bool
+first_may_go(const struct ruler *ruler)
 {
+	const struct command *command = peek(ruler);
 	bool free = false;
 
 	for (uint32_t i = 0; i < RULER_GRANTS_MAX; i++)
 		free |= !ruler->grants[i].busy;
-	return (ruler->pending_count > 0 && free) ||
-	       (ruler->glances_count > 0 && !ruler->glancing);
+	if (!command || !free)
+		return false;
+	return command->kind != COMMAND_GLANCE ||
+	       ruler->glances_count < RULER_GLANCES_MAX;
+}
+
+bool
+ruler_grant_is_due(const struct ruler *ruler)
+{
+	return first_may_go(ruler) || (ruler->glances_count > 0 && !ruler->glancing);
 }
 
 /* Each lane and budget of a grant comes back as an event: their answers must find room in
