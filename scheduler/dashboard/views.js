@@ -491,7 +491,8 @@ function splitBox(ledger, alive) {
     return h("div", { class: "why held" }, h("strong", {}, `${sums.variants} variants are used side by side`),
       h("p", {}, "Each is written for itself: ", variants.map((one, index) => [index ? ", " : "", h("b", {}, `v${one.number}`), ` ${model.percent(one.share)} of the answers in ${model.grouped(one.writes)} writes`]), ". ",
         ledger.week.cost > 0 ? ["The split has cost ", h("b", {}, model.money(sums.split_cost)), " more than one version would have."] : "No price is known of these models."));
-  return alive.length > 1 ? h("div", { class: "why later" }, h("strong", {}, `${alive.length} versions are alive`),
+  const count = ledger ? ledger.versions.filter((one) => one.alive && !one.twin && one.number > 0).length : alive.length;
+  return count > 1 ? h("div", { class: "why later" }, h("strong", {}, `${count} versions are alive`),
     h("p", {}, "Each is written for itself. After a deploy the old one runs dry; if both stay for ten minutes, they are variants, and the price of the split is shown here.")) : null;
 }
 
@@ -509,7 +510,7 @@ function driftBox(drift, ledger) {
 function versionTable(ledger) {
   return table("Versions by what they cost", [
     { label: "Version", cell: (one) => [h("b", {}, `v${one.number}`), " ", familyLink(one.family)] },
-    { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : one.alive ? badge("go", "alive") : badge("rest", "gone") },
+    { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : [one.alive ? badge("go", "alive") : badge("rest", "gone"), one.twin ? h("span", { class: "detail" }, "the same text elsewhere") : null] },
     ledger.versions.some((one) => one.place !== ledger.versions[0].place) ? { label: "Place", cell: (one) => one.place } : null,
     { label: "Share now", number: true, cell: (one) => one.alive ? model.percent(one.share) : "–" },
     { label: "First seen", cell: (one) => model.day(one.first_ms) },

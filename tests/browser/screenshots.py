@@ -41,10 +41,10 @@ class Traffic(threading.Thread):
         self.stack, self.redis, self.stop = stack, stack.connect(), threading.Event()
         self.lock = threading.Lock()  # one connection, two threads
 
-    def add(self, route, system, count):
+    def add(self, route, system, count, upstream="main"):
         with self.lock:
             for n in range(count):
-                self.redis("XADD", "warmq:jobs", "*", "upstream", "main", "reply", "pictures",
+                self.redis("XADD", "warmq:jobs", "*", "upstream", upstream, "reply", "pictures",
                            "route", route, "body", anthropic_body(f"Question {n}", system))
 
     def run(self):
@@ -52,6 +52,8 @@ class Traffic(threading.Thread):
         while not self.stop.is_set():
             route, tokens, count = ROUTES[turn % len(ROUTES)]
             self.add(route, long_text(tokens, f"{route} v{turn // 9} "), count)
+            if turn % 3 == 0:  # the same prefix at a second account
+                self.add(route, long_text(tokens, f"{route} v{turn // 9} "), count // 4, "backup")
             for n in range(4):
                 self.add("ad-hoc", long_text(2500, f"{turn}-{n} "), 1)
             turn += 1
@@ -95,7 +97,7 @@ def take(browser, stack, directory):
                          "&& document.querySelector('.badge.go') !== null", 20)
             time.sleep(1.2)  # a second figure, and the charts
             path = directory / f"{name}-{look}.png"
-            browser.do("shot", path=str(path), full=look != "narrow" and name != "overview")
+            browser.do("shot", path=str(path), full=look != "narrow" and name not in ("overview", "families"))
             print(path)
 
 
@@ -111,7 +113,7 @@ def main():
     args.directory.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="warmq-pictures-"))
     try:
-        with Stack(folder, LIMITS, KNOBS) as stack:
+        with Stack(folder, LIMITS, KNOBS, places=["backup"]) as stack:
             traffic = prepare(stack)
             browser = Browser()
             take(browser, stack, args.directory)

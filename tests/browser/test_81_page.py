@@ -106,11 +106,13 @@ def test_every_view_is_accessible_in_both_colours(browser, tmp_path):
         family = wait_until(lambda: stack.family().get("tokens") and stack.family(), 60, "the family")
         browser.open(stack.url)
         serious = {}
-        for view in VIEWS + [f"family/{family['id']}", "route/triage"]:
+        waiting = "jobs?state=waiting&route=triage"
+        job = wait_until(lambda: stack.api(waiting)["jobs"], 60, "a waiting job")[0]["id"]
+        for view in VIEWS + [f"family/{family['id']}", "route/triage", waiting, f"job/{job}"]:
             browser.do("hash", hash=f"#/{view}")
             browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
                          " && !document.querySelector('main h1').innerText.includes('WarmQ')")
-            for dark in (False, True) if view in ("overview", "families") else (False,):
+            for dark in (False, True) if view in ("overview", "families", "places") else (False,):
                 browser.do("media", dark=dark)
                 found = [one for one in browser.do("axe") if one["impact"] in ("serious", "critical")]
                 if found:
@@ -216,9 +218,11 @@ def test_on_a_narrow_screen_nothing_sticks_out(browser, tmp_path, dark):
         stack.send(3, "a-route-with-a-name-as-long-as-a-name-can-be-in-this-world")
         family = stack.family("a-route-with-a-name-as-long-as-a-name-can-be-in-this-world")
         browser.open(stack.url, width=360, height=740, dark=dark)
-        for view in ("overview", "families", "workers", "jobs", f"family/{family['id']}"):
+        route = "route/a-route-with-a-name-as-long-as-a-name-can-be-in-this-world"
+        for view in (*VIEWS, "places?everywhere=1", f"family/{family['id']}", route):
             browser.do("hash", hash=f"#/{view}")
-            browser.wait("document.querySelector('main h1') !== null")
+            browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
+                         " && !document.querySelector('main h1').innerText.includes('WarmQ')")
             assert browser.eval("document.documentElement.scrollWidth") <= 360, view
 
 
