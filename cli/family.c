@@ -300,6 +300,54 @@ name_one(struct cli *cli, struct snapshot *snapshot, char ret_family[ID_HEX_LEN 
 	return code;
 }
 
+/* ---- pause ----------------------------------------------------------------------- */
+
+static int
+pause(struct cli *cli, const char *word)
+{
+	char family[ID_HEX_LEN + 1], what[ACT_WORD_SIZE];
+	const char *words[] = { family, word };
+	struct snapshot snapshot;
+	struct store *store;
+	int code;
+
+	if (cli->argc != 1)
+		return cli_fail(CLI_USAGE, "Say which, by id or route. `warmq family ls` "
+		                           "lists them.");
+	code = load(cli, &store, &snapshot);
+	if (code != CLI_OK)
+		return code;
+	code = name_one(cli, &snapshot, family);
+	if (code == CLI_OK)
+		code = act_call(store, "pause", words, ARRAY_SIZE(words), what);
+	if (code == CLI_OK && strcmp(what, "gone") == 0)
+		code = cli_fail(CLI_NOT_FOUND, "It has just been forgotten.");
+	else if (code == CLI_OK && cli->json)
+		cli_print_json(json_pack("{s:s,s:b}", "family", family, "paused",
+		                         strcmp(word, "on") == 0));
+	else if (code == CLI_OK)
+		puts(strcmp(word, "on") == 0
+		             ? "Nothing of it starts any more; what runs goes on."
+		             : "Its jobs start again.");
+	snapshot_fini(&snapshot);
+	store_close(store);
+	return code;
+}
+
+static int
+run_pause(struct cli *cli)
+{
+	return pause(cli, "on");
+}
+
+static int
+run_resume(struct cli *cli)
+{
+	return pause(cli, "off");
+}
+
+/* ---- asking for it to be warm ---------------------------------------------------- */
+
 static int
 run_warm(struct cli *cli)
 {
@@ -357,4 +405,22 @@ const struct verb verb_family_warm = {
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
 	.run = run_warm,
+};
+
+const struct verb verb_family_pause = {
+	.name = "family pause",
+	.usage = "family pause ID|ROUTE",
+	.summary = "let nothing of a family start; its jobs keep waiting",
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run_pause,
+};
+
+const struct verb verb_family_resume = {
+	.name = "family resume",
+	.usage = "family resume ID|ROUTE",
+	.summary = "let a paused family's jobs start again",
+	.options = { specs, ARRAY_SIZE(specs) },
+	.args_size = sizeof(struct args),
+	.run = run_resume,
 };

@@ -8,8 +8,8 @@
 #define VERB_LIST(X) \
 	X(dev) X(demo) \
 	X(enqueue) X(wait) \
-	X(job_ls) X(job_show) X(job_cancel) \
-	X(family_ls) X(family_show) X(family_warm) \
+	X(job_ls) X(job_show) X(job_cancel) X(job_retry) X(job_drop) \
+	X(family_ls) X(family_show) X(family_pause) X(family_resume) X(family_warm) \
 	X(prefix_put) X(prefix_ls) X(prefix_show) \
 	X(worker_ls) X(worker_quiet) X(worker_resume) X(worker_stop) \
 	X(budget_ls) X(budget_unpark) \

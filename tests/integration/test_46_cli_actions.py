@@ -84,6 +84,35 @@ def test_a_family_is_warmed_or_the_reason_is_said(server, scheduler, inbox):
     assert "it is paused" in warmq("family", "warm", id, "--redis", server.url, check=1)
 
 
+def test_a_family_is_paused_and_resumed(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    worker = Worker(inbox, pool="default")
+    assert "Nothing of it starts" in warmq("family", "pause", "triage", "--redis", server.url)
+    assert worker.claim().jobs == []
+    wait_until(lambda: families(scheduler)["families"][0]["paused"], "the scheduler")
+    answer = json.loads(warmq("family", "resume", "triage", "--json", "--redis", server.url))
+    assert answer["paused"] is False
+    wait_until(lambda: worker.claim().jobs, "a start")
+    assert "no family or route" in warmq("family", "pause", "x", "--redis", server.url, check=4)
+
+
+def test_dead_jobs_are_queued_again_or_forgotten(server, scheduler, inbox):
+    ids = enqueue(inbox, ["triage"], 4)["triage"]
+    worker, dead = Worker(inbox, pool="default", slots=1), []
+    while len(dead) < 4:
+        wait_until(lambda: dead.extend(worker.claim(0).jobs) or len(dead) > inbox.redis.zcard(
+            inbox.key("dead")), "a start")
+        assert worker.fail(dead[-1], "fatal", reason="bad") == "dead"
+    assert "1 jobs queued again." in warmq("job", "retry", ids[0], "--redis", server.url)
+    text = subprocess_out("job", "drop", ids[1], ids[1], "1-1", "--json", "--redis", server.url)
+    assert json.loads(text) == {"done": 1, "left": 2}
+    assert "2 jobs queued again." in warmq("job", "retry", "--all", "--redis", server.url)
+    assert inbox.dead() == []
+    assert json.loads(warmq("job", "drop", "--all", "--json", "--redis", server.url)) == {
+        "done": 0, "left": 0}
+    assert "Say which" in warmq("job", "retry", "--redis", server.url, check=2)
+
+
 def test_every_verb_stands_in_the_manual():
     with open(os.path.join(ROOT, "docs", "man", "warmq.1.scd"), encoding="utf-8") as page:
         manual = page.read()
