@@ -239,6 +239,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_NOTE] = { ruler_clock_on_note, false, true },
 	[RULER_CALL_AUDIT] = { ruler_clock_on_audit, true, false },
 	[RULER_CALL_FAMILIES] = { ruler_rebuild_on_families, false, false },
+	[RULER_CALL_MOVE] = { ruler_rebuild_on_moved, true, false },
 	[RULER_CALL_LANES] = { ruler_rebuild_on_lanes, false, false },
 	[RULER_CALL_WORKERS] = { ruler_session_on_workers, false, false },
 	[RULER_CALL_LEASES] = { ruler_session_on_leases, false, true },

@@ -196,8 +196,8 @@ find_model(const struct ruler_config *config, struct span model)
 	return config->models_count > 0 ? config->models_count - 1 : 0;
 }
 
-static struct span
-find_pool(const struct ruler_config *config, struct span route, struct span upstream)
+struct span
+ruler_job_pool(const struct ruler_config *config, struct span route, struct span upstream)
 {
 	for (size_t i = 0; i < config->pools_count; i++)
 		if (text_matches(config->pools[i].match_route, route) &&
@@ -369,7 +369,7 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 	}
 	job->model = find_model(config, chain->model);
 	job->route = make_route(reader);
-	job->pool = find_pool(config, job->route, envelope->upstream);
+	job->pool = ruler_job_pool(config, job->route, envelope->upstream);
 	job->opaque = chain->opaque != CHAIN_SPLITTABLE;
 	job->split = chain->split;
 	job->slim = reader->adopted || reader->count > 1 || chain->own.len > 0;

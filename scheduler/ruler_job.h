@@ -106,6 +106,9 @@ void ruler_job_salt(struct ruler_job_reader *reader, uint32_t node, uint32_t sal
                     struct ruler_job *job);
 
 /* What a model at an upstream needs from us, as the worker renders it. */
+/* The first pool of the configuration that matches, or "default". */
+struct span ruler_job_pool(const struct ruler_config *config, struct span route,
+                           struct span upstream);
 struct dialect_traits ruler_job_traits(const struct ruler_config *config, size_t upstream,
                                        size_t model);
 

@@ -48,6 +48,7 @@ struct ruler_family {
 	uint16_t pool, budget, model; /* places in the names */
 	bool split, opaque, tail_marked, streams, paused;
 	bool stored;    /* its record exists, as far as we know */
+	bool moves;     /* its record names another pool than the configuration */
 	uint32_t gates; /* ancestors that the record lists, as bits */
 	uint32_t input, output, stored_input, stored_output; /* estimates */
 	uint32_t samples;

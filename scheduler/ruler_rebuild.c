@@ -6,12 +6,14 @@
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
 #include "scheduler/ruler_inbox.h"
+#include "scheduler/ruler_job.h"
 #include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rule.h"
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_unheld.h"
 
+#define MOVES_MAX  10   /* families of one call */
 #define SCAN_COUNT 1000 /* records of one HSCAN: about 300 KB */
 
 enum {
@@ -21,6 +23,7 @@ enum {
 	STAGE_HOURS,
 	STAGE_AUDIT,
 	STAGE_FAMILIES,
+	STAGE_MOVES,
 	STAGE_LANES,
 	STAGE_SESSIONS,
 	STAGE_BUDGETS,
@@ -90,6 +93,34 @@ ask_budget(struct ruler *ruler, struct call_list *out)
 	protocol_call_key(out, ruler->config->ns, name);
 }
 
+/* Some families that go to the same pool; false if none is left. */
+static bool
+ask_move(struct ruler *ruler, struct call_list *out)
+{
+	const struct ruler_shelf *shelf = &ruler->known.family_shelf;
+	uint32_t *place = &ruler->rebuild.move, pool = UINT32_MAX;
+
+	for (uint32_t count = 0; *place < shelf->places_max; ++*place) {
+		struct ruler_family *family = &ruler->known.families[*place];
+		char id[ID_HEX_LEN];
+
+		if (!family->moves || ruler_shelf_find(shelf, family->id) != *place)
+			continue;
+		if (count == MOVES_MAX || (count > 0 && pool != family->pool))
+			break;
+		if (count++ == 0) {
+			pool = family->pool;
+			protocol_call_move(out, ruler_tag(ruler, RULER_CALL_MOVE, 0),
+			                   ruler->config->ns, ruler_owner(ruler),
+			                   span_from(ruler->known.pools[pool].name));
+		}
+		id_encode(family->id, id);
+		call_word(out, (struct span){ id, sizeof id });
+		family->moves = false;
+	}
+	return pool != UINT32_MAX;
+}
+
 static void
 finish(struct ruler *ruler, uint64_t now_ms)
 {
@@ -138,6 +169,10 @@ ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		return;
 	case STAGE_FAMILIES:
 		ask_scan(ruler, RULER_CALL_FAMILIES, "families", out);
+		return;
+	case STAGE_MOVES:
+		if (!ask_move(ruler, out))
+			enter(ruler, STAGE_LANES);
 		return;
 	case STAGE_LANES:
 		ask_scan(ruler, RULER_CALL_LANES, "lanes", out);
@@ -312,6 +347,22 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct protocol_family *
 	ruler_core_tell(ruler, now_ms, &event);
 }
 
+/* The configuration may have changed since, and its old pool may have no worker. */
+static void
+recover_pool(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
+             const struct protocol_family *record)
+{
+	const struct ruler_config *config = ruler->config;
+	size_t upstream = ruler->known.budgets[family->budget].upstream;
+	struct span pool = record->pool;
+
+	if (upstream < config->upstreams_count)
+		pool = ruler_job_pool(config, record->route,
+		                      config->upstreams[upstream].name);
+	family->moves = !span_equals(pool, record->pool);
+	family->pool = (uint16_t)ruler_core_pool(ruler, now_ms, pool);
+}
+
 static void
 recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
                const struct protocol_family *record)
@@ -333,8 +384,8 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	if (!fresh)
 		return; /* HSCAN may answer a field twice */
 	ruler->rebuild.families++;
-	family->pool = (uint16_t)ruler_core_pool(ruler, now_ms, record->pool);
 	family->budget = (uint16_t)ruler_core_budget_named(ruler, now_ms, record->budget);
+	recover_pool(ruler, now_ms, family, record);
 	family->model = (uint16_t)ruler_core_model(
 		ruler, now_ms, ruler->known.budgets[family->budget].upstream,
 		ruler_known_model_of(&ruler->known, family->budget));
@@ -385,7 +436,20 @@ ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		}
 		recover_family(ruler, now_ms, id, &record);
 	}
-	go_on_scanning(ruler, reply, STAGE_LANES);
+	go_on_scanning(ruler, reply, STAGE_MOVES);
+}
+
+void
+ruler_rebuild_on_moved(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                       const struct reply *reply)
+{
+	(void)now_ms;
+	(void)index;
+	ruler_note(
+		ruler, RULER_INFO,
+		"families that the configuration drains in another pool were moved: %llu",
+		(unsigned long long)reply_integer(reply_at(reply, 2), 0));
+	ruler->rebuild.sent = false;
 }
 
 /* ---- lanes and budgets ----------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* ruler_rebuild.h - the memory of a ruler, read from Redis.
  *
- *   meta ─► audit ─► families ─► lanes ─► sessions, leases ─► budgets ─► ruling
+ *   meta ─► audit ─► families, those that move ─► lanes ─► sessions, leases ─► budgets ─►
+ * ruling
  *
  * Grows with families and workers, never with jobs: no list is read. */
 #ifndef SCHEDULER_RULER_REBUILD_H
@@ -23,6 +24,8 @@ void ruler_rebuild_on_meta(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                            const struct reply *reply);
 void ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                                const struct reply *reply);
+void ruler_rebuild_on_moved(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                            const struct reply *reply);
 void ruler_rebuild_on_lanes(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                             const struct reply *reply);
 void ruler_rebuild_on_budget(struct ruler *ruler, uint64_t now_ms, uint32_t index,

@@ -50,6 +50,7 @@ enum ruler_call {
 	RULER_CALL_NOTE, /* answers that nobody waits for */
 	RULER_CALL_AUDIT,
 	RULER_CALL_FAMILIES,
+	RULER_CALL_MOVE,
 	RULER_CALL_LANES,
 	RULER_CALL_WORKERS,
 	RULER_CALL_LEASES,
@@ -249,6 +250,7 @@ struct ruler_rebuild {
 	int stage;
 	bool sent;
 	char cursor[24]; /* of HSCAN */
+	uint32_t move;   /* next family to look at: does its pool change? */
 	uint32_t budget; /* next to read */
 	uint32_t hour;   /* of the ledger, likewise */
 	uint64_t families, lanes;

@@ -424,6 +424,14 @@ protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
 	call_text(list, cursor);
 }
 
+void
+protocol_call_move(struct call_list *list, uint64_t tag, struct span ns,
+                   struct span owner, struct span pool)
+{
+	open_owner(list, tag, ns, "move", owner);
+	call_word(list, pool);
+}
+
 /* ---- everybody ------------------------------------------------------------------- */
 
 void

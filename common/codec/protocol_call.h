@@ -157,6 +157,9 @@ void protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
                           struct span owner, uint32_t max);
 void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
                          struct span owner, const char *cursor);
+/* Its families are added as words. */
+void protocol_call_move(struct call_list *list, uint64_t tag, struct span ns,
+                        struct span owner, struct span pool);
 
 /* Everybody.  Families of a glance and ids of a requeue are added as words. */
 void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);

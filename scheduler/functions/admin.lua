@@ -155,6 +155,42 @@ local function pause()
 	return { 'OK', now, 'done' }
 end
 
+-- move owner pool family…   The configuration drains them in another pool; their lanes
+-- follow with what they have in flight.
+local function move()
+	local refused, pool = owner_check(), text_at(3, 'pool')
+	if not is_name(pool) then
+		refuse('pool', 'expected a name, got "' .. sub(pool, 1, 40) .. '"')
+	end
+	if refused then
+		return refused
+	end
+	level = true
+	local names, moved = call('HGET', key.pools, pool) or '', 0
+	for i = 4, argc do
+		local family = family_of(argv[i])
+		local tail = family.tail
+		if not family.missing and tail.pool ~= pool then
+			family.rec = sub(family.rec, 1, 42) .. pool .. sub(family.rec, 43 + #tail.pool)
+			family.tail = family_tail(family.rec)
+			family.pushed = true
+			moved = moved + 1
+			if not find(',' .. names .. ',', ',' .. tail.budget .. ',', 1, true) then
+				names = names == '' and tail.budget or names .. ',' .. tail.budget
+			end
+		end
+	end
+	book_check()
+	wake(pool)
+
+	book_store()
+	if moved > 0 then
+		call('HSET', key.pools, pool, names)
+	end
+	deliver()
+	return { 'OK', now, moved }
+end
+
 -- unpark budget [who]: a budget's name, or an account's for all of its budgets.
 local function unpark()
 	local name, who = text_at(2, 'budget'), argv[3] or ''
@@ -254,6 +290,7 @@ register('requeue', requeue)
 register('drop', drop)
 register('hold', hold)
 register('pause', pause)
+register('move', move)
 register('unpark', unpark)
 register('warm', warm)
 register('count', count_all)

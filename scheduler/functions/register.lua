@@ -31,6 +31,7 @@ register('reap')
 register('promote')
 register('expire')
 register('audit')
+register('move')
 -- Worker.
 register('hello')
 register('attach')

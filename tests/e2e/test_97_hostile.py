@@ -50,3 +50,21 @@ def test_an_inbox_that_was_deleted_behind_its_cursor_is_read(tmp_path):
         fleet.start_scheduler()
         assert id in fleet.collect(1)
         assert "the audit corrected cursor" in fleet.log("scheduler")
+
+
+def test_jobs_that_wait_follow_their_route_to_another_pool(tmp_path):
+    with Fleet(tmp_path, knobs={"job_ms": 50}) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        fleet.enqueue([anthropic_body(f"early {number}") for number in range(3)])
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), 10, "family")
+        fleet.end("scheduler")
+        fleet.config.write_text(fleet.config.read_text() + """
+pools:
+  - name: special
+    match: ["*", "*"]
+""")
+        fleet.start_scheduler()
+        fleet.start_worker("special", 10, "--pool", "special")
+        fleet.enqueue([anthropic_body(f"late {number}") for number in range(3)])
+        fleet.collect(6)

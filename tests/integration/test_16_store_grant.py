@@ -250,3 +250,19 @@ def test_what_may_not_start_is_not_warmed(store):
     store.redis.hset(store.key("unheld"), "triage", "1 x")
     store.audit()
     assert store.ok("warm", family.id) == ["off"]
+
+
+def test_families_move_to_another_pool_with_their_lanes(store):
+    family, ids = opened(store, count=4)
+    other = Worker(store, pool="special")
+    running = Worker(store).claim(0).jobs
+    store.enqueue(family, 1)
+    before = len(ids) + 1 - len(running)
+    assert other.claim().ids == []
+    assert store.ok("move", store.owner, "special", family.id, "f" * 32) == [1]
+    assert store.audit() == [] and store.flight() == len(running)
+    assert Worker(store).claim().ids == []
+    assert len(other.claim().ids) == before
+    assert store.ok("move", store.owner, "special", family.id) == [0]
+    with pytest.raises(redis.ResponseError, match="move: pool: expected a name"):
+        store.ok("move", store.owner, "a b", family.id)

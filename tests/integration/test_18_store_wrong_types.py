@@ -78,6 +78,7 @@ CALLS = {
     "drop": lambda store, s: store.ok("drop", s["gone"]),
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
+    "move": lambda store, s: store.ok("move", store.owner, "special", s["family"].id),
     "steer": lambda store, s: store.ok("steer", s["worker"].nonce, "quiet", "somebody"),
     "warm": lambda store, s: store.ok("warm", s["family"].id, "somebody"),
     "unpark": lambda store, s: store.ok("unpark", "acme", "somebody"),
