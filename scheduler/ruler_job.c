@@ -370,6 +370,8 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 	job->model = find_model(config, chain->model);
 	job->route = make_route(reader);
 	job->pool = ruler_job_pool(config, job->route, envelope->upstream);
+	if (!span_equals(job->pool, SPAN("default")))
+		chain_place(chain, job->pool);
 	job->opaque = chain->opaque != CHAIN_SPLITTABLE;
 	job->split = chain->split;
 	job->slim = reader->adopted || reader->count > 1 || chain->own.len > 0;

@@ -433,6 +433,22 @@ chain_prefix_check(enum dialect dialect, struct span content, struct id128 *ret_
 }
 
 void
+chain_place(struct chain *chain, struct span pool)
+{
+	struct id_hash hash;
+
+	if (chain->count == 0)
+		return;
+	id_hash_init(&hash, chain->seed);
+	id_hash_field(&hash, SPAN("warmq pool"));
+	id_hash_number(&hash, chain->node[0].content.high);
+	id_hash_number(&hash, chain->node[0].content.low);
+	id_hash_field(&hash, pool);
+	chain->node[0].content = id_hash_final(&hash);
+	chain_node_link(chain, 0);
+}
+
+void
 chain_salt(struct chain *chain, unsigned index, uint32_t salt)
 {
 	VERIFY(index < chain->count);

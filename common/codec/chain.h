@@ -136,6 +136,10 @@ MUST_USE int chain_build(struct chain *chain, const struct chain_input *input,
  * are not its own.  Deterministic: salts are tried in order 1, 2, …. */
 void chain_salt(struct chain *chain, unsigned index, uint32_t salt);
 
+/* Jobs of one prefix that are drained in different pools wait apart: the pool becomes
+ * part of the root.  Once at most, and before any salt. */
+void chain_place(struct chain *chain, struct span pool);
+
 /* The seed from the installation's secret text (ns:meta `seed`). */
 uint64_t chain_seed(struct span secret);
 

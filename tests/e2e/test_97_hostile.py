@@ -2,7 +2,7 @@
 
 import socket
 
-from fleet import Fleet, anthropic_body, wait_until
+from fleet import Fleet, anthropic_body, long_text, wait_until
 
 
 class BlackHole:
@@ -68,3 +68,23 @@ pools:
         fleet.start_worker("special", 10, "--pool", "special")
         fleet.enqueue([anthropic_body(f"late {number}") for number in range(3)])
         fleet.collect(6)
+
+
+def test_one_prefix_in_two_pools_waits_in_both(tmp_path):
+    pools = """
+pools:
+  - name: left
+    match: [left, "*"]
+  - name: right
+    match: [right, "*"]
+"""
+    with Fleet(tmp_path, knobs={"job_ms": 50}) as fleet:
+        fleet.config.write_text(fleet.config.read_text() + pools)
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        fleet.start_worker("right", 10, "--pool", "right")
+        body = anthropic_body("the same", system=long_text(3000))
+        fleet.enqueue([body] * 3, route="left", reply="left")
+        fleet.burst([body] * 3, route="right")
+        fleet.start_worker("left", 10, "--pool", "left")
+        fleet.collect(3, reply="left")
