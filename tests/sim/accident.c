@@ -227,6 +227,7 @@ change_provider(struct world *world)
 {
 	weather_draw_provider(&world->weather, &world->prng);
 	trace_line(&world->trace, "the provider changes");
+	world->oracle.provider_changed = true;
 	site_configure(&world->site, &world->weather.provider);
 }
 

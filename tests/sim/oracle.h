@@ -194,7 +194,8 @@ struct oracle {
 	uint32_t ended_count;
 	uint32_t freed_count;
 	bool hold_off;
-	bool rules; /* the scheduler that calls is the one that rules */
+	bool provider_changed; /* other knobs than at the beginning */
+	bool rules;            /* the scheduler that calls is the one that rules */
 
 	/* Redis's own troubles */
 	bool rolled_back, clock_stepped;
