@@ -168,6 +168,27 @@ def test_a_warm_up_whose_jobs_went_away_is_prewarm_wasted(tmp_path):
         assert hour_causes(fleet, "triage").get("first", 0) == 0
 
 
+@LONG
+def test_a_prefix_that_somebody_warmed_in_vain_is_prewarm_wasted(tmp_path):
+    """`warmq family warm`, and nobody comes for five minutes."""
+    with Fleet(tmp_path, OPTIONS, knobs=QUICK) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        ids = fleet.enqueue(prefix("policy ", 2), route="triage")
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), 20, "the family")
+        for id in ids:
+            fleet.warmq("job", "cancel", id)
+        fleet.start_worker("worker-1", 10)
+        fleet.await_workers(1)
+        wait_until(lambda: "One request writes" in fleet.warmq("family", "warm", "triage",
+                                                               check=False), 30, "a warm-up")
+        tokens = wait_until(lambda: hour_causes(fleet, "triage").get("first"), 40, "its cost")
+        assert tokens == fleet.stats()["tokens_written"]
+        assert wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"), 400,
+                          "a wasted warm-up") == tokens
+        assert hour_causes(fleet, "triage").get("first", 0) == 0
+
+
 def hour_causes(fleet, route):
     """cause -> tokens written in the hours of a route: these move, sums that grow do not."""
     causes = {}
