@@ -43,9 +43,10 @@ local function is_entry(text)
 	return is_job(text) and not find(text, '.', 1, true)
 end
 
--- The usual element has a sequence of one digit; all others are looked at closely.
+-- In the usual element no digit of its sequence but the last is a zero; all others are
+-- looked at closely.
 local function is_element(text)
-	if find(text, '^[1-9]%d+%-%d~?$') and #text < 40 then
+	if find(text, '^[1-9]%d+%-[1-9]*%d~?$') and #text < 40 then
 		return true
 	end
 	local id, size = match(text, '^([^~/]+)~?(.*)$')

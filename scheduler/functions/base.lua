@@ -16,11 +16,11 @@
 --
 -- The library remembers nothing between two calls except tables that are pure functions
 -- of strings (the memos), what slots hold and where the next job of a session comes from,
--- valid while the stamp in Redis is where this library has left it (recall.lua, swift.lua),
+-- valid while the stamp in Redis is where this library has left it (clock, recall.lua),
 -- and when a reply list was last given its time (finish.lua).  No effect depends on the
 -- order of `pairs`.
 --
--- Commands used: TIME, EXISTS DEL SET GET INCRBY STRLEN PEXPIRE, HGET HMGET HSET HDEL HLEN
+-- Commands used: TIME, EXISTS DEL SET GET INCRBY STRLEN PEXPIRE PTTL, HGET HMGET HSET HDEL HLEN
 -- HGETALL HKEYS HINCRBY HEXISTS, LLEN LRANGE LINDEX LTRIM LREM LPUSH RPUSH, SADD SREM SMEMBERS
 -- SCARD, ZADD ZREM ZSCORE ZCARD ZRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE, XLEN XRANGE
 -- XREVRANGE XADD XDEL XTRIM, PUBLISH.
@@ -39,7 +39,6 @@ local DAY = 86400000
 local call, quiet = redis.call, redis.pcall
 local key -- names of the fixed keys; key.ns is the prefix of all others
 local now -- ms of the Redis clock, one reading per call
-local step -- what the stamp moves by in this call
 local argv, argc -- arguments behind the protocol number are argv[2] to argv[argc]
 
 -- ---- refusals ----------------------------------------------------------------------
@@ -151,11 +150,41 @@ end
 
 end
 
-local function clock()
+-- The stamp is a key whose lifetime ends in some thousand years.  What is left of it tells
+-- two things in one look: the time, and whether anybody else has moved its end since; for
+-- ends lie hours apart, and so would the time that comes out.  Then, or if nobody has
+-- called for hours, Redis is asked for the time, and what was remembered is forgotten.
+-- An end moves by uneven steps, so that two histories (a failover, and back) do not meet.
+local clock, stamp_move
+do
+
+local APART = 16777216 -- ms between two ends, at least: 4.6 hours
+local FIRST, ENDS = 1048576, 134217728 -- in the year 2527; how many there are
+local seen = 0 -- the time of the last call
+
+function clock()
+	local stamp = recall.stamp
+	if stamp then
+		local ms = stamp - call('PTTL', key.stamp)
+		if ms - seen < APART / 2 and seen - ms < APART / 2 then
+			seen = ms
+			return ms
+		end
+	end
+	recall.reset()
 	local time = call('TIME')
-	local micros = time[2] + 0
-	step = 1 + micros % 997
-	return time[1] * 1000 + floor(micros / 1000)
+	seen = time[1] * 1000 + floor(time[2] / 1000)
+	return seen
+end
+
+-- Whatever was remembered of lanes, sets and families is not true any more.
+function stamp_move()
+	local step = 1 + now % 997
+	local last = floor((recall.stamp or now) / APART)
+	recall.stamp = (FIRST + (last + step * 65539) % ENDS) * APART
+	call('SET', key.stamp, '1', 'PXAT', format('%d', recall.stamp))
+end
+
 end
 
 -- "a,b,c" as a table; shared, so nobody may change it.
@@ -186,11 +215,11 @@ function number_text(n)
 	if n < 1000 then
 		return SMALL[n] or format('%d', n)
 	end
-	local thousands = floor(n / 1000)
-	if thousands ~= memo.thousands then
-		memo.thousands, memo.thousands_text = thousands, format('%d', thousands)
+	local low = n % 1000
+	if n - low ~= memo.thousands then
+		memo.thousands, memo.thousands_text = n - low, format('%d', (n - low) / 1000)
 	end
-	return memo.thousands_text .. DIGITS[n - thousands * 1000]
+	return memo.thousands_text .. DIGITS[low]
 end
 
 -- The time of this call.

@@ -10,12 +10,11 @@
 local payload = {} -- entry, to_slim, new_slim, entry_gone, hints
 local past_of, pasts_open, pasts_store, end_result, result_out, finish, bury, family_count
 local deliver
-local replies = {} -- push, push_one, key_of, keep
+local replies = { MAX = 100000 } -- of one list; push, bound, key_of, keep
 do
 
 local pasts, past_list
 
-local REPLY_MAX = 100000 -- results kept in one reply list
 local PAST = { 'attempts', 'recoveries', 'deferrals', 'deferred_at', 'deliveries', 'family',
 	'element', 'band', 'now', 'reason', 'why' }
 local PAST_NUMBERS = 5 -- the first ones are numbers
@@ -230,7 +229,7 @@ end
 
 -- A list that has just got results lives for their time from now on, give or take a
 -- sixteenth: so its end is not written at each push.  And it is bounded.
-local function reply_bound(name, ttl, size, n)
+function replies.bound(name, ttl, size, n)
 	local given = memo.given[name]
 	if size <= n or not given or now < given or (now - given) * 16 > ttl + 0 then
 		quiet('PEXPIRE', name, ttl)
@@ -239,21 +238,11 @@ local function reply_bound(name, ttl, size, n)
 		end
 		memo.given[name] = now
 	end
-	if size > REPLY_MAX then
-		quiet('LTRIM', name, -REPLY_MAX, -1)
-		count('replies_trimmed', size - REPLY_MAX)
+	if size > replies.MAX then
+		quiet('LTRIM', name, -replies.MAX, -1)
+		count('replies_trimmed', size - replies.MAX)
 		announce()
 	end
-end
-
--- Hands one result over; false if that cannot be done.
-function replies.push_one(name, ttl, value)
-	local size = quiet('RPUSH', name, value)
-	if type(size) ~= 'number' then
-		return false
-	end
-	reply_bound(name, ttl, size, 1)
-	return true
 end
 
 -- Hands n results over to one list, or stores them by the ids of their jobs.
@@ -265,11 +254,11 @@ function replies.push(reply, ttl, values, ids, n)
 			count('delivery_errors', n)
 		end
 		for i = 1, n do
-			replies.keep(ids[i], ttl, values[i])
+			replies.keep(element_id(ids[i]), ttl, values[i])
 		end
 		return
 	end
-	reply_bound(name, ttl, size, n)
+	replies.bound(name, ttl, size, n)
 end
 
 function deliver()

@@ -4,33 +4,15 @@
 --   settle        ──► tables    instead of reading the lease back: nothing is more often asked
 --   fail, release, bye, attach, reap ──► drop, forget
 --
--- Only plain first deliveries whose payload is an entry are noted.  All writers of leases
--- stand in this library, so what is noted is true as long as nobody else has written: the
--- stamp tells.  It is moved by nearly every call, and recall.stamp follows; where the two
--- differ (another server has ruled meanwhile, a restore, somebody's hand), all is forgotten.
+-- Only plain first deliveries are noted.  All writers of leases stand in this library, so
+-- what is noted is true as long as nobody else has written: the stamp tells.  It is moved
+-- by nearly every call, and recall.stamp follows; where the two differ (another server has
+-- ruled meanwhile, a restore, somebody's hand), all is forgotten (clock in base.lua).
 -- Forgetting is always right: the slow way reads.
 
 do
 
 local SLOTS_MAX = 20000 -- remembered before all is forgotten
-
--- The stamp has been moved by `step`, to n; nil: there is none any more.
-function recall.moved(n)
-	if not recall.stamp or not n or n ~= recall.stamp + step then
-		recall.reset()
-	end
-	recall.stamp = n
-end
-
--- False if somebody else has written.
-function recall.stands()
-	local text = quiet('GET', key.stamp)
-	if recall.stamp and type(text) == 'string' and tonumber(text) == recall.stamp then
-		return true
-	end
-	recall.reset()
-	return false
-end
 
 function recall.forget(name)
 	local own = recall.tables[name]

@@ -104,7 +104,7 @@ function start.run_fill(run, items, from, to, charge, delivery, band)
 		at = at + 1
 		n = n + 1
 		run[n] = items[i]
-		plan.homes[at] = run.home and delivery == 1 and not find(items[i], '[~/]') and run.home
+		plan.homes[at] = delivery == 1 and run.home
 		plan.elements[at] = items[i]
 		plan.puts[put_at + 1] = plan.names[at]
 		plan.puts[put_at + 2] = number_text(plan.qs[at]) .. head .. items[i] .. tail

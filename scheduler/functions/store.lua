@@ -8,7 +8,7 @@
 -- Non-empty families have all their lanes in the open set; the edge from empty writes all
 -- of them, the edge to empty is found by whoever takes the last element.
 
-local book_open, book_check, book_store, lane_move, stamp_move
+local book_open, book_check, book_store, lane_move
 do
 
 function book_open()
@@ -223,16 +223,6 @@ local function ends_store()
 	for i = 1, book.slots_gone and #book.slots_gone or 0 do
 		call('HDEL', unpack(book.slots_gone[i]))
 	end
-end
-
--- Whatever was remembered of lanes, sets and families is not true any more.
-function stamp_move()
-	local n = quiet('INCRBY', key.stamp, number_text(step))
-	if type(n) ~= 'number' then
-		call('DEL', key.stamp)
-		n = nil
-	end
-	recall.moved(n)
 end
 
 function book_store()

@@ -14,18 +14,50 @@
 --
 -- The lane the next ones come from is the best open one, and simple: only fresh jobs of one
 -- band wait, nothing above it gates, nothing is marked (its score is a whole number then,
--- see lane_score).  Its gate is open (and
--- not only because holding is off), and no credit, ticket or first event is wanted.  `look`
--- is absent: nobody has ended from outside, no budget is parked, over its pace, limited or
--- asks for a first event.
+-- see lane_score).  Its gate is open (and not only because holding is off), and no credit,
+-- ticket or first event is wanted.  `look` is absent: nobody has ended from outside, no
+-- budget is parked, over its pace, limited or asks for a first event.
 --
 -- All that stays true until something else is written: every other call that writes moves
--- the stamp (store.lua).  So the verdict is remembered with the stamp it was found under,
--- and while that stands one GET is all there is to look at.  The stamp moves by uneven
--- steps, so that two histories (a failover, and back) do not meet at the same number.
+-- the stamp (base.lua).  So verdicts and lane records are remembered under the stamp with
+-- which they were found, and while that stands nothing is read but the clock.  This file
+-- itself moves what is in use from lane to lane under the same stamp, here and in Redis.
 
 local settle_swift
 do
+
+local LANES_MAX = 2000 -- records remembered before all is forgotten
+
+local stamp -- under which all this was found
+local lanes_known, lanes_n -- by id
+local verdicts -- by session, what stands for all that are alike: { best, lanes }
+
+local function all_forget()
+	stamp, lanes_known, lanes_n, verdicts = recall.stamp, {}, 0, {}
+end
+
+-- ---- lanes -------------------------------------------------------------------------
+
+local FIVE = {} -- five digits
+for n = 0, 999 do
+	FIVE[n] = format('%05d', n)
+end
+
+-- A lane record in pieces, what is in use being the one that moves; false if there is none.
+local function lane_seen(id, rec)
+	local lane = lanes_known[id]
+	if lane == nil then
+		rec = rec or call('HGET', key.lanes, id)
+		lane = rec and byte(rec, 1) == 49 and byte(rec, 97) == 124 and {
+			id = id, head = sub(rec, 1, 17), use = sub(rec, 18, 22) + 0, rest = sub(rec, 23),
+			window = sub(rec, 23, 27) + 0, budget = lane_tail(rec).budget,
+			g = sub(rec, 4, 13) + 0, till = sub(rec, 36, 49) + 0, life = sub(rec, 58, 67) + 0,
+		}
+		lanes_known[id] = lane
+		lanes_n = lanes_n + 1
+	end
+	return lane
+end
 
 -- ---- the verdict: where the next job of a session comes from -----------------------
 
@@ -53,58 +85,69 @@ end
 
 -- For starts from this lane, which stands in its open set with this score; false if it is
 -- not simple.
-local function verdict_new(session, lane, score, rec)
+local function verdict_new(session, id, score, rec)
 	local band = floor(score / 1000000000)
-	rec = rec or call('HGET', key.lanes, lane)
+	rec = rec or call('HGET', key.lanes, id)
 	if band < 1 or score % 1 ~= 0 or not is_calm(rec, session) then
 		return false
 	end
-	local tail, g = lane_tail(rec), format('%d', sub(rec, 4, 13))
-	local life = sub(rec, 58, 67) + 0
-	local home = start.home_of(lane, tail.family, g, true)
-	return { lane = lane, home = home, life = life, band = band,
-		till = min(sub(rec, 36, 49) + 0, life > 0 and sub(rec, 83, 96) + 0 or NEVER),
-		budget = tail.budget, lease = home.text, behind = '|1|' .. LETTER[band],
-		role = '|p|' .. g .. '|0,0|', list = key.ns .. READY[band][1] .. tail.family,
-		run = ' 0\n\n\n' .. lane .. ' ' .. tail.family .. ' p ' .. g .. ' ' ..
+	local tail, g, lane = lane_tail(rec), format('%d', sub(rec, 4, 13)), lane_seen(id, rec)
+	local home = start.home_of(id, tail.family, g, true)
+	return { id = id, lane = lane, home = home, band = band,
+		till = min(lane.till, lane.life > 0 and sub(rec, 83, 96) + 0 or NEVER),
+		head = home.text, role = '|p|' .. g .. '|0,0|', behind = '|1|' .. LETTER[band],
+		list = key.ns .. READY[band][1] .. tail.family,
+		run = ' 0\n\n\n' .. id .. ' ' .. tail.family .. ' p ' .. g .. ' ' ..
 			(tail.px == '' and '-' or tail.px) .. ' 0 0 0 ' ..
 			format('%d', sub(rec, 50, 57)) .. ' ' }
 end
 
 local function verdict_best(session)
-	local lane, score = best_open(session)
-	return lane and verdict_new(session, lane, score)
+	local id, score = best_open(session)
+	return call('EXISTS', key.look) == 0 and id and verdict_new(session, id, score)
 end
 
 -- The lane that a job ended on goes on if it is not worse in class than the best one.
-local function verdict_here(session, lane, best)
-	local rec = call('HGET', key.lanes, lane)
+local function verdict_here(session, id, best)
+	local rec = call('HGET', key.lanes, id)
 	if not rec or #rec < 97 or byte(rec, 97) ~= 124 then
 		return false
 	end
-	local score = call('ZSCORE', lane_tail(rec).open, lane)
+	local score = call('ZSCORE', lane_tail(rec).open, id)
 	if not score or floor(score / 1000000000) > best.band then
 		return best
 	end
-	return verdict_new(session, lane, score + 0, rec)
+	return verdict_new(session, id, score + 0, rec)
 end
 
--- The verdict that stands for who has settled jobs of this lane, or a new one; false if
+-- What does not change within a millisecond.
+local function verdict_time(verdict, session)
+	verdict.at = now
+	verdict.tail = verdict.role .. ends_text(session) .. verdict.behind
+	verdict.answer = 'OK ' .. now_text() .. verdict.run
+end
+
+-- The verdict that stands for who has settled jobs of this lane, or a new one; nil if
 -- something is unusual.
-local function verdict_of(own, lane)
-	if own.stamp ~= recall.stamp then
-		own.stamp, own.best, own.verdicts = recall.stamp, nil, {}
-	end
-	if own.best == nil then
-		own.best = call('EXISTS', key.look) == 0 and verdict_best(own.session) or false
+local function verdict_of(session, id)
+	local own = verdicts[session]
+	if not own then
+		own = { best = verdict_best(session), lanes = {} }
+		verdicts[session] = own
 	end
 	local best = own.best
-	local verdict = best and best.lane == lane and best or own.verdicts[lane]
+	local verdict = own.lanes[id]
 	if best and verdict == nil then
-		verdict = verdict_here(own.session, lane, best)
-		own.verdicts[lane] = verdict
+		verdict = best.id == id and best or verdict_here(session, id, best)
+		own.lanes[id] = verdict
 	end
-	return best and verdict and now < verdict.till and now < best.till and verdict
+	if not best or not verdict or now >= verdict.till or now >= best.till then
+		return nil
+	end
+	if verdict.at ~= now then
+		verdict_time(verdict, session)
+	end
+	return verdict
 end
 
 -- ---- what ends: counted by lane ----------------------------------------------------
@@ -121,14 +164,14 @@ local function ends_open()
 	ends_n = 0
 end
 
-local function ends_add(lane)
-	local at = places[lane]
+local function ends_add(id)
+	local at = places[id]
 	if at then
 		counts[at] = counts[at] + 1
 	else
 		at = ends_n + 1
 		ends_n = at
-		ends[at], counts[at], sents[at], places[lane] = lane, 1, false, at
+		ends[at], counts[at], sents[at], places[id] = id, 1, false, at
 	end
 end
 
@@ -143,8 +186,7 @@ end
 
 -- What one of them used; false if more than its own lane is concerned.
 local function ends_use(verdict, home, words)
-	local sent = words ~= '' and (home.lane ~= verdict.lane or verdict.life > 0) and
-		sent_of(words)
+	local sent = (home.lane ~= verdict.id or verdict.lane.life > 0) and sent_of(words)
 	if not sent then
 		return true
 	end
@@ -156,229 +198,276 @@ local function ends_use(verdict, home, words)
 	return home.is_alone
 end
 
--- ---- records -----------------------------------------------------------------------
+-- ---- what is in use moves ----------------------------------------------------------
 
-local function column(rec, at)
-	local a, b, c, d, e = byte(rec, at, at + 4)
-	return (a - 48) * 10000 + (b - 48) * 1000 + (c - 48) * 100 + (d - 48) * 10 + e - 48
+local moves, moves_n = {}, 0 -- lane, in use, `until` from now on
+local args = {}
+
+-- `until` of the lane behind the jobs that end there.
+local function till_of(lane, at)
+	local life = sents[at] and lane.g == gs[at] and lane.life or 0
+	return max(lane.till, life > 0 and min(min(sents[at], now) + life, NEVER) or 0)
 end
 
-local function till_raised(rec, at)
-	local life = sents[at] and sub(rec, 4, 13) + 0 == gs[at] and sub(rec, 58, 67) + 0 or 0
-	local till = life > 0 and min(min(sents[at], now) + life, NEVER) or 0
-	return till > sub(rec, 36, 49) + 0 and put(rec, 36, 49, till) or rec
+local function move(lane, use, till)
+	if use ~= lane.use or till ~= lane.till then
+		moves[moves_n + 1], moves[moves_n + 2], moves[moves_n + 3] = lane, use, till
+		moves_n = moves_n + 3
+	end
 end
 
--- The arguments of the HSET that moves what is in use and raises `until`; {} if there is
--- none; nil if a window may decide where a lane belongs, before or after.
-local function lanes_change(verdict, n)
-	local home_at = places[verdict.lane]
-	local moved = n - (home_at and counts[home_at] or 0)
-	if moved == 0 and not sents[home_at] then
-		return {}
+-- Plans it; false if a window may decide where a lane belongs, before or after.
+local function moves_plan(verdict, n)
+	local to, at = verdict.lane, places[verdict.id]
+	local use = to.use + n - (at and counts[at] or 0)
+	moves_n = 0
+	if use ~= to.use and use >= to.window then
+		return false
 	end
-	local recs = call('HMGET', key.lanes, verdict.lane, unpack(ends, 1, ends_n))
-	local args, rec = {}, recs[1]
-	local use = rec and column(rec, 18)
-	if not rec or (moved > 0 and use + moved >= column(rec, 23)) then
-		return nil
-	end
-	if moved > 0 then
-		rec = put(rec, 18, 22, use + moved)
-	end
-	args[1], args[2] = verdict.lane, home_at and till_raised(rec, home_at) or rec
+	move(to, use, at and till_of(to, at) or to.till)
 	for i = 1, ends_n do
-		rec = recs[i + 1]
-		if i ~= home_at then
-			use = rec and #rec >= 97 and byte(rec, 1) == 49 and column(rec, 18)
-			if not use or use < counts[i] or use >= column(rec, 23) or
-				lane_tail(rec).budget ~= verdict.budget then
-				return nil
+		local lane = i ~= at and lane_seen(ends[i])
+		if lane then
+			if lane.use < counts[i] or lane.use >= lane.window or lane.budget ~= to.budget then
+				return false
 			end
-			args[#args + 1] = ends[i]
-			args[#args + 1] = till_raised(put(rec, 18, 22, use - counts[i]), i)
+			move(lane, lane.use - counts[i], till_of(lane, i))
+		elseif i ~= at then
+			return false
 		end
 	end
-	return args
+	return true
 end
 
--- Payloads of jobs that have ended.  If the inbox itself is of a wrong type there is
--- nothing to delete, and nothing else may fail for that.
-local function entries_delete(...)
-	local gone = quiet('XDEL', key.jobs, ...)
-	if type(gone) == 'table' then
-		count('function_errors')
+-- Writes it, and remembers it.
+local function moves_store()
+	local n = 0
+	for i = 1, moves_n, 3 do
+		local lane, use, till = moves[i], moves[i + 1], moves[i + 2]
+		if till ~= lane.till then
+			lane.till, lane.rest = till, put(lane.rest, 14, 27, till)
+		end
+		lane.use = use
+		args[n + 1], args[n + 2] = lane.id, lane.head .. (FIVE[use] or format('%05d', use)) ..
+			lane.rest
+		n = n + 2
 	end
-end
-
--- What the slot holds from now on.  An element that says more than an id is read again.
-local function hold(name, own, slot, q, element, home)
-	if find(element, '[~/]') then
-		recall.drop(name, slot)
-	else
-		own.q[slot], own.id[slot], own.home[slot] = q, element, home
-	end
+	call('HSET', key.lanes, unpack(args, 1, n))
 end
 
 -- ---- one job -----------------------------------------------------------------------
 
-local function is_ttl(text)
-	local is = memo.ttl[text]
-	if is == nil then
-		is = #text <= 14 and find(text, '^%d+$') ~= nil
-		memo_grow()
-		memo.ttl[text] = is
+-- Payloads of jobs that have ended.  Most are entries; if one is none, or the inbox itself
+-- of a wrong type, each is looked at: nothing else may fail for that.
+local function payloads_delete(...)
+	if type(quiet('XDEL', key.jobs, ...)) ~= 'table' then
+		return
 	end
-	return is
+	for _, element in ipairs({ ... }) do
+		local id = element_id(element)
+		if not element_is_slim(element) then
+			if type(quiet('XDEL', key.jobs, id)) == 'table' then
+				count('function_errors')
+			end
+		elseif call('DEL', key.ns .. 'slim:' .. id) == 1 then
+			count('slims', -1)
+		end
+	end
+	announce()
+end
+
+-- Where results go: "ttl reply"; false if the long way has something to say about that.
+local function goal_of(ttl, reply)
+	local by_reply = memo.ttl[ttl]
+	if not by_reply then
+		by_reply = {}
+		memo_grow()
+		memo.ttl[ttl] = by_reply
+	end
+	local goal = by_reply[reply]
+	if goal == nil then
+		local name = reply ~= '' and replies.key_of(reply)
+		goal = #ttl <= 14 and find(ttl, '^%d+$') and (name or reply == '') and
+			{ name = name, ttl = ttl, fresh_ms = ttl / 16 } or false
+		memo_grow()
+		by_reply[reply] = goal
+	end
+	return goal
 end
 
 -- Hands the result of one job over.
-local function result_give(reply, id, ttl, result)
-	if reply and replies.push_one(reply, ttl, result) then
+local function result_give(goal, element, result)
+	local name = goal.name
+	local size = name and quiet('RPUSH', name, result)
+	if type(size) == 'number' then
+		local given = memo.given[name]
+		if size == 1 or size > replies.MAX or not given or now < given or
+			now > given + goal.fresh_ms then
+			replies.bound(name, goal.ttl, size, 1)
+		end
 		return
 	end
-	if reply then
+	if name then
 		count('delivery_errors')
 	end
-	replies.keep(id, ttl, result)
+	replies.keep(element_id(element), goal.ttl, result)
+	announce()
 end
 
--- argv: 1 nonce c 1 slot q usage reply result_ttl result q slot, the two slots the same.
+-- What a job of another lane than the next one's, or with usage, changes in lane records;
+-- false if that is unusual.
+local function single_plan(verdict, home, words)
+	moves_n = 0
+	if words == '' then
+		local from, to = lane_seen(home.lane), verdict.lane
+		if not from or from.use < 1 or from.use >= from.window or from.budget ~= to.budget or
+			to.use + 1 >= to.window then
+			return false
+		end
+		moves[1], moves[2], moves[3] = to, to.use + 1, to.till
+		moves[4], moves[5], moves[6] = from, from.use - 1, from.till
+		moves_n = 6
+		return true
+	end
+	ends_open()
+	ends_add(home.lane)
+	return ends_use(verdict, home, words) and moves_plan(verdict, 1)
+end
+
+-- argv: 1 nonce c 1 slot q usage reply ttl result q slot, the two slots the same.
 -- The first write takes the next job, by pcall: where there is none, or no list, nothing
 -- has happened.  If it was the last one, its bit stays set until somebody looks.
 local function settle_single(name, own)
-	local slot, words = argv[5], argv[7]
-	local reply = argv[8] ~= '' and replies.key_of(argv[8])
-	if own.q[slot] ~= argv[6] or find(argv[11], '%D') or argv[11] == '' or #argv[11] > 14 or
-		(argv[8] ~= '' and not reply) then
+	local slot, words, q = argv[5], argv[7], argv[11]
+	local home, goal = own.home[slot], goal_of(argv[9], argv[8])
+	if own.q[slot] ~= argv[6] or not goal or #q > 14 or q == '' or find(q, '%D') then
 		return nil
 	end
-	local id, home = own.id[slot], own.home[slot]
-	local verdict = verdict_of(own, home.lane)
-	local args
-	if verdict and (home.lane ~= verdict.lane or words ~= '') then
-		ends_open()
-		ends_add(home.lane)
-		args = ends_use(verdict, home, words) and lanes_change(verdict, 1)
-		if not args then
-			return nil
-		end
+	local verdict = verdict_of(own.session, home.lane)
+	if not verdict then
+		return nil
 	end
-	local element = verdict and quiet('LPOP', verdict.list)
+	local is_moving = home.lane ~= verdict.id or words ~= ''
+	if is_moving and not single_plan(verdict, home, words) then
+		return nil
+	end
+	local element = quiet('LPOP', verdict.list)
 	if type(element) ~= 'string' then
 		return nil
 	end
-	local got = quiet('HSET', name, slot, argv[11] .. verdict.lease .. element .. verdict.role ..
-		ends_text(own.session) .. verdict.behind)
-	if type(got) == 'table' then -- no table any more: the long way will say so
+	if type(quiet('HSET', name, slot, q .. verdict.head .. element .. verdict.tail)) ==
+		'table' then -- no table any more: the long way will say so
 		quiet('LPUSH', verdict.list, element)
 		recall.forget(name)
 		return nil
 	end
-	hold(name, own, slot, argv[11], element, verdict.home)
-	if args and args[1] then
-		call('HSET', key.lanes, unpack(args))
+	local ended = own.id[slot]
+	own.q[slot], own.id[slot], own.home[slot] = q, element, verdict.home
+	if is_moving and moves_n > 0 then
+		moves_store()
 	end
-	entries_delete(id)
-	result_give(reply, id, argv[9], argv[10])
+	payloads_delete(ended)
+	result_give(goal, ended, argv[10])
 	if words ~= '' then
 		say(home.done .. usage.words(words))
+		announce()
 	end
-	announce()
-	return 'OK ' .. now_text() .. verdict.run .. element
+	return verdict.answer .. element
 end
 
 -- ---- a batch -----------------------------------------------------------------------
 
 local taken, serial = {}, 0 -- slots of this call
+local held, values, puts = {}, {}, {} -- what ends, its results; what is written
 
--- What the n slots hold, if it is what the call names and all goes to one list.
+-- What the n slots hold, if it is what the call names and all goes to one list; counted by
+-- lane.
 local function batch_take(own, n)
-	local qs, held, reply, ttl = own.q, own.id, argv[8], argv[9]
-	local ids, values, behind = {}, {}, 6 * n + 5
+	local words, qs, ids, homes = argv, own.q, own.id, own.home
+	local reply, ttl, behind = words[8], words[9], 6 * n + 5
+	local last
 	serial = serial + 1
-	for i = 1, n do
-		local at = 6 * i
-		local slot = argv[at - 1]
-		if qs[slot] ~= argv[at] or argv[behind + i] ~= slot or argv[at + 2] ~= reply or
-			argv[at + 3] ~= ttl or taken[slot] == serial then
-			return nil
-		end
-		taken[slot] = serial
-		ids[i], values[i] = held[slot], argv[at + 4]
-	end
-	return ids, values
-end
-
--- Counts them by lane.  Answers the verdict and what changes in lane records.
-local function batch_ends(own, n)
-	local homes, verdict = own.home, nil
 	ends_open()
 	for i = 1, n do
-		ends_add(homes[argv[6 * i - 1]].lane)
+		local at = 6 * i
+		local slot = words[at - 1]
+		if qs[slot] ~= words[at] or words[behind + i] ~= slot or words[at + 2] ~= reply or
+			words[at + 3] ~= ttl or taken[slot] == serial then
+			return false
+		end
+		taken[slot] = serial
+		held[i], values[i] = ids[slot], words[at + 4]
+		local lane = homes[slot].lane
+		if lane == last then
+			counts[places[lane]] = counts[places[lane]] + 1
+		else
+			ends_add(lane)
+			last = lane
+		end
 	end
+	return true
+end
+
+-- The verdict for who has settled them; nil if something is unusual.
+local function batch_verdict(own, n)
+	local verdict
 	for i = 1, ends_n do
-		verdict = verdict_of(own, ends[i])
+		verdict = verdict_of(own.session, ends[i])
 		if not verdict then
 			return nil
-		elseif verdict.lane == ends[i] then
+		elseif verdict.id == ends[i] then
 			break -- the first of them that goes on
 		end
 	end
 	for i = 1, n do
-		if not ends_use(verdict, homes[argv[6 * i - 1]], argv[6 * i + 1]) then
+		local words = argv[6 * i + 1]
+		if words ~= '' and not ends_use(verdict, own.home[argv[6 * i - 1]], words) then
 			return nil
 		end
 	end
-	return verdict, lanes_change(verdict, n)
+	return moves_plan(verdict, n) and verdict
 end
 
--- Puts items into the slots; false if the table is none.  is_bare: they are ids, no more.
-local function batch_start(name, own, n, q, verdict, items, is_bare)
-	local args, qs, held, homes = {}, own.q, own.id, own.home
-	local head, home = verdict.lease, verdict.home
-	local tail = verdict.role .. ends_text(own.session) .. verdict.behind
+-- Puts items into the slots; false if the table is none.
+local function batch_start(name, own, n, q, verdict, items)
+	local words, qs, ids, homes = argv, own.q, own.id, own.home
+	local head, tail, home = verdict.head, verdict.tail, verdict.home
 	for i = 1, n do
-		local slot, token, item = argv[6 * i - 1], number_text(q + i - 1), items[i]
-		args[2 * i - 1], args[2 * i] = slot, token .. head .. item .. tail
-		if argv[6 * i + 1] ~= '' then
-			say(homes[slot].done .. usage.words(argv[6 * i + 1]))
+		local slot, used, token, item = words[6 * i - 1], words[6 * i + 1],
+			number_text(q + i - 1), items[i]
+		puts[2 * i - 1], puts[2 * i] = slot, token .. head .. item .. tail
+		if used ~= '' then
+			say(homes[slot].done .. usage.words(used))
 		end
-		if is_bare then
-			qs[slot], held[slot], homes[slot] = token, item, home
-		else
-			hold(name, own, slot, token, item, home)
-		end
+		qs[slot], ids[slot], homes[slot] = token, item, home
 	end
-	return type(quiet('HSET', name, unpack(args))) ~= 'table'
+	return type(quiet('HSET', name, unpack(puts, 1, 2 * n))) ~= 'table'
 end
 
 -- As settle_single, for n jobs.
 local function settle_batch(name, own, n)
-	local ids, values = batch_take(own, n)
-	local verdict, changes = nil, nil
-	if ids then
-		verdict, changes = batch_ends(own, n)
-	end
-	local items = changes and call('LRANGE', verdict.list, '0', number_text(n))
+	local goal = goal_of(argv[9], argv[8])
+	local verdict = goal and batch_take(own, n) and batch_verdict(own, n)
+	local items = verdict and call('LRANGE', verdict.list, '0', number_text(n))
 	if not items or #items <= n then
 		return nil -- the list would run empty: that is news
 	end
-	local text = concat(items, ' ', 1, n)
-	local is_bare = not find(text, '~', 1, true) and not find(text, '/', 1, true)
-	if not batch_start(name, own, n, argv[6 * n + 5] + 0, verdict, items, is_bare) then
+	if not batch_start(name, own, n, argv[6 * n + 5] + 0, verdict, items) then
 		recall.forget(name)
 		hush()
 		return nil
 	end
-	if changes[1] then
-		call('HSET', key.lanes, unpack(changes))
+	if moves_n > 0 then
+		moves_store()
 	end
 	call('LTRIM', verdict.list, number_text(n), '-1')
-	entries_delete(unpack(ids))
-	replies.push(argv[8], argv[9], values, ids, n)
+	payloads_delete(unpack(held, 1, n))
+	replies.push(argv[8], argv[9], values, held, n)
+	for i = 1, n do
+		values[i] = false -- it can be large
+	end
 	announce()
-	return 'OK ' .. now_text() .. verdict.run .. text
+	return verdict.answer .. concat(items, ' ', 1, n)
 end
 
 -- ---- both --------------------------------------------------------------------------
@@ -387,9 +476,11 @@ end
 function settle_swift()
 	local name = memo.lease[argv[2]]
 	local own = name and recall.tables[name]
-	if not own or own.session.c ~= argv[3] or not argv[9] or not is_ttl(argv[9]) or
-		not recall.stands() then
+	if not own or own.session.c ~= argv[3] or not argv[9] then
 		return nil
+	end
+	if stamp ~= recall.stamp or lanes_n > LANES_MAX then
+		all_forget()
 	end
 	if argc == 12 and argv[4] == '1' and argv[5] == argv[12] then
 		return settle_single(name, own)

@@ -474,11 +474,22 @@ def test_the_usual_settle_is_swift(store, used, slots, reply):
     assert len(store.events("done")) == (2 * slots if used else 0)
 
 
+@pytest.mark.parametrize("low", [False, True])
 @pytest.mark.parametrize("how", ["attach", "fail", "release", "reap", "claim", "flush", "other"])
-def test_what_is_remembered_of_slots_is_forgotten_when_others_write(store, how):
-    opened(store, count=9)
+def test_what_is_remembered_of_slots_is_forgotten_when_others_write(store, how, low):
+    """`low`: its family comes behind another one, whose jobs would start the swift way; and
+    a job of it runs elsewhere, so that its lane can be counted down."""
     worker = Worker(store, slots=1)
-    [job] = worker.settle(worker.claim(0).jobs, claim=[0], reply="box").jobs
+    if low:
+        last = Family(2)
+        store.enqueue(last, 2, name="l")
+        store.open(last)
+        [job] = worker.claim(0).jobs
+        Worker(store).claim(0)
+        opened(store, count=9)
+    else:
+        opened(store, count=9)
+        [job] = worker.settle(worker.claim(0).jobs, claim=[0], reply="box").jobs
     if how == "attach":
         old = worker.c
         worker.attach()
@@ -555,20 +566,28 @@ def test_a_list_that_ran_empty_unnoticed_wakes_again_28(store):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_swift_settle_knows_elements_that_are_more_than_an_id(store, count):
-    """Their estimate is their own: the result is the id's."""
+@pytest.mark.parametrize("more", ["/30,40", "~", "~/30,40"])
+def test_a_swift_settle_knows_elements_that_are_more_than_an_id(store, count, more):
+    """Their estimate is their own, their payload stands elsewhere: the result is the id's."""
     family = Family(1)
     first = store.enqueue(family, count)
-    others = store.enqueue(family, 2 * count + 1, suffix="/30,40")
+    others = [store.add() for _ in range(2 * count + 1)]
+    slims = [(id, "{}") for id in others if more[0] == "~"]
+    assert store.admit(others[-1], runs=[(family, "n", [id + more for id in others])],
+                       slims=slims, gone=[id for id, _ in slims])[0] == "OK"
     store.open(family)
     worker = Worker(store, slots=count)
     slots = list(range(count))
     claim = worker.claim(*slots)
     assert claim.ids == first
     for start in (0, count):
+        store.redis.config_resetstat()
         claim = worker.settle(claim.jobs, claim=slots)
         assert claim.ids == others[start:start + count]
+        assert "cmdstat_hlen" not in store.redis.info("commandstats"), "not the swift way"
     worker.settle(claim.jobs)
+    assert (store.redis.xlen(store.key("jobs")), store.meta("slims")) == (
+        (0, "1") if slims else (1, None))
     for id in first + others[:2 * count]:
         assert store.redis.exists(store.key(f"result:{id}")) == 1
     assert store.leases(worker) == {}

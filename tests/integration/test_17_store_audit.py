@@ -282,7 +282,7 @@ def test_nothing_that_is_counted_has_an_end(store):
     worker.settle(jobs[3:5])
     worker.beat()
     ends = {key.split(":")[1] for key in store.redis.keys() if store.redis.pttl(key) >= 0}
-    assert ends <= {"result", "reply"}
+    assert ends <= {"result", "reply", "stamp"}
 
 
 def test_leases_that_were_deleted_by_hand_show_in_the_books(store):

@@ -136,6 +136,8 @@ run_ttl(struct redis_call *call)
 		return redis_answer_integer(call->arena, -2);
 	if (value->expires_ms == 0)
 		return redis_answer_integer(call->arena, -1);
+	if (redis_command_is(call, 0, "pexpiretime"))
+		return redis_answer_integer(call->arena, (int64_t)value->expires_ms);
 	left = value->expires_ms - redis_command_now_ms(call);
 	if (redis_command_is(call, 0, "ttl"))
 		left = (left + 500) / 1000;
@@ -217,19 +219,12 @@ run_dbsize(struct redis_call *call)
 }
 
 const struct redis_command redis_keys_commands[] = {
-	{ "del", -2, true, run_del },
-	{ "unlink", -2, true, run_del },
-	{ "exists", -2, false, run_exists },
-	{ "type", 2, false, run_type },
-	{ "expire", -3, true, run_expire },
-	{ "pexpire", -3, true, run_expire },
-	{ "expireat", -3, true, run_expire },
-	{ "pexpireat", -3, true, run_expire },
-	{ "ttl", 2, false, run_ttl },
-	{ "pttl", 2, false, run_ttl },
-	{ "persist", 2, true, run_persist },
-	{ "keys", 2, false, run_keys },
-	{ "scan", -2, false, run_scan },
-	{ "dbsize", 1, false, run_dbsize },
-	{ 0 },
+	{ "del", -2, true, run_del },         { "unlink", -2, true, run_del },
+	{ "exists", -2, false, run_exists },  { "type", 2, false, run_type },
+	{ "expire", -3, true, run_expire },   { "pexpire", -3, true, run_expire },
+	{ "expireat", -3, true, run_expire }, { "pexpireat", -3, true, run_expire },
+	{ "ttl", 2, false, run_ttl },         { "pttl", 2, false, run_ttl },
+	{ "pexpiretime", 2, false, run_ttl }, { "persist", 2, true, run_persist },
+	{ "keys", 2, false, run_keys },       { "scan", -2, false, run_scan },
+	{ "dbsize", 1, false, run_dbsize },   { 0 },
 };

@@ -237,16 +237,18 @@ static void
 library_make(const char *library, struct buffer *out)
 {
 	static const char FIRST[] = "#!lua name=warmq\n";
-	static const char STEP[] = "step = 1 + micros % 997";
+	static const char STEP[] = "1 + now % 997"; /* of stamp_move */
 	const char *at = strstr(library, STEP);
 
 	VERIFY(at);
 	VERIFY(strncmp(library, FIRST, strlen(FIRST)) == 0);
 	(void)buffer_append_text(out, FIRST);
-	(void)buffer_append_text(out, "local drawn = 1\n");
+	(void)buffer_append_text(out,
+	                         "local drawn = 1 local function draw() "
+	                         "drawn = drawn * 16807 % 2147483647 return drawn end\n");
 	(void)buffer_append(out, (struct span){ library + strlen(FIRST),
 	                                        (size_t)(at - library) - strlen(FIRST) });
-	(void)buffer_append_text(out, "drawn = drawn * 16807 % 2147483647 step = drawn");
+	(void)buffer_append_text(out, "draw()");
 	(void)buffer_append_text(out, at + strlen(STEP));
 	VERIFY(buffer_error(out) == 0);
 }

@@ -48,6 +48,7 @@ static const char *const COMMANDS[] = {
 	"PEXPIRE K T",
 	"EXPIRE K N",
 	"~TTL K",
+	"~PEXPIRETIME K",
 	"PERSIST K",
 	"?KEYS *",
 	"DBSIZE",

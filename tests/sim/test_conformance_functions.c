@@ -787,26 +787,40 @@ same_keys(struct run *run)
 	return true;
 }
 
-/* The library as it is, but for its clock. */
+/* The library as it is, but for its clock: what Redis calls the time, and what it thinks
+ * is left of the stamp. */
 static struct span
 library_text(void)
 {
 	static char text[1 << 19];
-	static const char FROM[] = "call('TIME')";
-	static const char TO[] = "call('LRANGE', 'warmq_clock', 0, 1)";
-	const char *at = functions_library;
+	static const char *const SWAPS[][2] = {
+		{ "call('TIME')", "call('LRANGE', 'warmq_clock', 0, 1)" },
+		{ "call('PTTL', key.stamp)",
+		  "(function() local time, ends = call('LRANGE', 'warmq_clock', 0, 1), "
+		  "call('PEXPIRETIME', key.stamp) return ends < 0 and ends or "
+		  "ends - time[1] * 1000 - floor(time[2] / 1000) end)()" },
+	};
+	bool swapped[ARRAY_SIZE(SWAPS)] = { false };
 	size_t len = 0;
 
-	while (*at) {
-		if (strncmp(at, FROM, sizeof FROM - 1) == 0) {
-			memcpy(text + len, TO, sizeof TO - 1);
-			len += sizeof TO - 1;
-			at += sizeof FROM - 1;
+	for (const char *at = functions_library; *at;) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(SWAPS) &&
+		       strncmp(at, SWAPS[i][0], strlen(SWAPS[i][0])) != 0)
+			i++;
+		if (i < ARRAY_SIZE(SWAPS)) {
+			memcpy(text + len, SWAPS[i][1], strlen(SWAPS[i][1]));
+			len += strlen(SWAPS[i][1]);
+			at += strlen(SWAPS[i][0]);
+			swapped[i] = true;
 		} else {
 			text[len++] = *at++;
 		}
-		VERIFY(len < sizeof text - 64);
+		VERIFY(len < sizeof text - 256);
 	}
+	VERIFY(swapped[0]);
+	VERIFY(swapped[1]);
 	return (struct span){ text, len };
 }
 
