@@ -84,6 +84,17 @@ is_same(const struct ruler_cursor *a, const struct ruler_cursor *b)
 	return strcmp(a->entry, b->entry) == 0 && a->n == b->n;
 }
 
+bool
+ruler_admit_is_elsewhere(const struct ruler *ruler, struct span text)
+{
+	struct ruler_cursor stored;
+
+	if (text.len == 0 || !ruler->admits || ruler->phase != RULER_RULING)
+		return false;
+	parse_cursor(&text, &stored);
+	return !is_same(&stored, &ruler->admit.stored);
+}
+
 void
 ruler_admit_set_tries(struct ruler *ruler, struct span text)
 {

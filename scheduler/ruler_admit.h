@@ -27,6 +27,10 @@ void ruler_admit_clear(struct ruler *ruler);
 void ruler_admit_set_cursor(struct ruler *ruler, struct span text);
 void ruler_admit_set_tries(struct ruler *ruler, struct span text);
 
+/* True if the stored cursor, as of an answer in its turn, is not where this ruler has
+ * left it: who only reads behind his own would never notice. */
+bool ruler_admit_is_elsewhere(const struct ruler *ruler, struct span text);
+
 void ruler_admit_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out);
 uint64_t ruler_admit_deadline(const struct ruler *ruler, uint64_t now_ms);
 

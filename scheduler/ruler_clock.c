@@ -121,6 +121,7 @@ ask_hold(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	call_text(out, "delivery_errors");
 	for (size_t i = 0; i < ARRAY_SIZE(meta_counters); i++)
 		call_text(out, meta_counters[i].field);
+	call_text(out, "cursor");
 	ruler->sizes.asked_ms = now_ms;
 }
 
@@ -402,6 +403,15 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler->sizes.round_trip_ms = now_ms - MIN(ruler->sizes.asked_ms, now_ms);
 	if (ruler->lane_drift > drift)
 		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
+	if (ruler_admit_is_elsewhere(
+		    ruler, reply_text(reply_at(
+				   reply, META_FIRST + ARRAY_SIZE(meta_counters))))) {
+		ruler_note(
+			ruler, RULER_WARNING,
+			"somebody has moved the cursor of the inbox: reading all of it "
+			"again");
+		ruler_rule_rebuild(ruler, now_ms);
+	}
 }
 
 void

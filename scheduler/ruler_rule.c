@@ -15,6 +15,7 @@ enter(struct ruler *ruler, enum ruler_phase phase)
 	ruler->connection++;
 	ruler->asked = false;
 	ruler->reap_sent = false;
+	ruler->renewing = false;
 	for (size_t i = 0; i < RULER_TIMER_COUNT; i++)
 		ruler->timers[i].busy = false;
 }
@@ -82,6 +83,29 @@ reap(struct ruler *ruler, struct call_list *out)
 	ruler->reap_sent = true;
 }
 
+/* While it rules, the clock renews the rule.  To take over a hundred thousand families
+ * takes longer than a lease: unless it is renewed meanwhile, two schedulers take it from
+ * each other for ever. */
+static bool
+takes_over(const struct ruler *ruler)
+{
+	return ruler->phase == RULER_REAPING || ruler->phase == RULER_REBUILDING;
+}
+
+static uint64_t
+renew_at(const struct ruler *ruler)
+{
+	return ruler->rule_until_ms - ruler->config->rule_ms + ruler->config->renew_ms;
+}
+
+static void
+renew(struct ruler *ruler, struct call_list *out)
+{
+	protocol_call_rule(out, ruler_tag(ruler, RULER_CALL_RULE, 1), ruler->config->ns,
+	                   ruler->nonce, ruler->config->rule_ms);
+	ruler->renewing = true;
+}
+
 static void
 yield(struct ruler *ruler, struct call_list *out)
 {
@@ -105,6 +129,8 @@ ruler_rule_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		ask(ruler, out);
 	if (ruler->phase == RULER_REAPING && !ruler->reap_sent)
 		reap(ruler, out);
+	if (takes_over(ruler) && !ruler->renewing && renew_at(ruler) <= now_ms)
+		renew(ruler, out);
 }
 
 uint64_t
@@ -117,6 +143,8 @@ ruler_rule_deadline(const struct ruler *ruler, uint64_t now_ms)
 		return ruler->ask_ms;
 	if (ruler->phase == RULER_REAPING && !ruler->reap_sent)
 		return now_ms;
+	if (takes_over(ruler) && !ruler->renewing)
+		return renew_at(ruler);
 	return RULER_DEADLINE_NONE;
 }
 
@@ -140,14 +168,23 @@ take_rule(struct ruler *ruler, const struct reply *reply)
 	ruler_copy(ruler->owner, sizeof(ruler->owner), reply_text(reply_at(reply, 2)));
 	ruler->admits = took != 2;
 	ruler->starting = true;
-	ruler->phase = RULER_REAPING; /* DATAPATH 26: the first act of a new ruler */
-	ruler->reap_sent = false;
+	enter(ruler, RULER_REAPING); /* DATAPATH 26: the first act of a new ruler */
 	ruler_note(ruler, RULER_INFO, "this process rules now (owner %s)", ruler->owner);
 	if (!ruler->admits)
 		ruler_note(ruler, RULER_ERROR,
 		           "the cursor of the inbox is missing although there are lanes: "
-		           "nothing is admitted until it is set (docs/OPERATIONS.md, "
-		           "The cursor is missing)");
+		           "nothing is admitted until it is set. Say: warmq doctor "
+		           "--repair cursor");
+}
+
+/* Somebody has set the cursor (warmq doctor --repair cursor). */
+static void
+admit_again(struct ruler *ruler, uint64_t now_ms)
+{
+	ruler->admits = true;
+	ruler_note(ruler, RULER_WARNING,
+	           "the cursor of the inbox is there again: admitting goes on");
+	ruler_rule_rebuild(ruler, now_ms);
 }
 
 void
@@ -156,6 +193,7 @@ ruler_rule_on_rule(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 {
 	enum protocol_word word = protocol_answer_word(reply);
 	bool renews = index == 1;
+	int64_t took;
 
 	if (word == PROTOCOL_HELD) {
 		int64_t wait_ms = reply_integer(reply_at(reply, 2), STAND_BY_MS_MAX);
@@ -170,10 +208,14 @@ ruler_rule_on_rule(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		ruler_rule_retry(ruler, now_ms, STAND_BY_MS_MAX);
 		return;
 	}
+	took = reply_integer(reply_at(reply, 3), 0);
 	ruler->rule_until_ms = now_ms + ruler->config->rule_ms;
-	if (renews && reply_integer(reply_at(reply, 3), 0) == 0) {
+	if (renews && (took == 0 || (took == 2 && !ruler->admits))) {
+		ruler->renewing = false;
 		ruler_clock_done(ruler, RULER_TIMER_RENEW,
 		                 now_ms + ruler->config->renew_ms);
+		if (took == 0 && !ruler->admits)
+			admit_again(ruler, now_ms);
 		return;
 	}
 	/* A renewal that had to take it again: the lease had run out meanwhile. */

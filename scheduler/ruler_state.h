@@ -282,7 +282,7 @@ struct ruler {
 	uint64_t nonce, nonce_old;
 	char owner[64];
 	uint64_t ask_ms; /* when to ask for the rule */
-	bool asked, reap_sent;
+	bool asked, reap_sent, renewing;
 	uint64_t rule_until_ms;
 	bool admits;
 	bool starting; /* the first rebuild after taking the rule */

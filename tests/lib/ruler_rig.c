@@ -289,6 +289,16 @@ answer_glance(struct rig *rig, struct rig_call *call)
 	rig_answer(rig, call, text);
 }
 
+uint32_t
+rig_count(const struct rig *rig, const char *name)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < rig->calls_count; i++)
+		count += strcmp(rig->calls[i].name, name) == 0;
+	return count;
+}
+
 static const struct {
 	const char *name, *answer;
 } idle_answers[] = {

@@ -63,6 +63,9 @@ void rig_let(struct rig *rig); /* holds nothing any more */
 /* The oldest unanswered call of that name, or NULL. */
 struct rig_call *rig_find(struct rig *rig, const char *name);
 
+/* How many of that name went out so far, answered or not. */
+uint32_t rig_count(const struct rig *rig, const char *name);
+
 /* Calls that are out now will never be answered. */
 void rig_forget(struct rig *rig);
 
