@@ -115,6 +115,15 @@ store_command(struct store *store, const struct span *words, size_t count,
 }
 
 int
+store_try(struct store *store, const struct span *words, size_t count,
+          const struct reply **ret_reply)
+{
+	return redis_sync_command(store->redis, words, count, 0, ret_reply) < 0
+	               ? lost(store)
+	               : CLI_OK;
+}
+
+int
 store_append(struct store *store, const struct span *words, size_t count)
 {
 	return redis_sync_append(store->redis, words, count) < 0 ? lost(store) : CLI_OK;
@@ -138,7 +147,7 @@ store_calls(struct store *store)
 }
 
 int
-store_call(struct store *store, const struct reply **ret_reply)
+store_call_try(struct store *store, const struct reply **ret_reply)
 {
 	const struct call *call = &store->call[0];
 	struct span words[CALL_ARGS];
@@ -146,5 +155,14 @@ store_call(struct store *store, const struct reply **ret_reply)
 	VERIFY(store->calls.call_count == 1);
 	for (uint32_t i = 0; i < call->arg_count; i++)
 		words[i] = call_arg(&store->calls, call, i);
-	return store_command(store, words, call->arg_count, ret_reply);
+	return store_try(store, words, call->arg_count, ret_reply);
+}
+
+int
+store_call(struct store *store, const struct reply **ret_reply)
+{
+	const struct reply *reply;
+	int code = store_call_try(store, &reply);
+
+	return code == CLI_OK ? take(reply, ret_reply) : code;
 }

@@ -31,6 +31,13 @@ MUST_USE int store_command(struct store *store, const struct span *words, size_t
 	store_command(store, (const struct span[]){ __VA_ARGS__ }, \
 	              ARRAY_SIZE(((const struct span[]){ __VA_ARGS__ })), ret_reply)
 
+/* The same for verbs that judge errors themselves: CLI_OK with whatever was answered. */
+MUST_USE int store_try(struct store *store, const struct span *words, size_t count,
+                       const struct reply **ret_reply);
+#define STORE_TRY(store, ret_reply, ...)                       \
+	store_try(store, (const struct span[]){ __VA_ARGS__ }, \
+	          ARRAY_SIZE(((const struct span[]){ __VA_ARGS__ })), ret_reply)
+
 /* Sends without waiting; answers are fetched in order. */
 MUST_USE int store_append(struct store *store, const struct span *words, size_t count);
 MUST_USE int store_next(struct store *store, uint64_t timeout_ms,
@@ -42,5 +49,6 @@ struct call_list *store_calls(struct store *store);
 /* Sends the one call in the list.  Unknown functions are explained: no scheduler has
  * been here yet. */
 MUST_USE int store_call(struct store *store, const struct reply **ret_reply);
+MUST_USE int store_call_try(struct store *store, const struct reply **ret_reply);
 
 #endif

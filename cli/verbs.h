@@ -13,7 +13,7 @@
 	X(prefix_put) X(prefix_ls) X(prefix_show) \
 	X(worker_ls) X(worker_quiet) X(worker_resume) X(worker_stop) \
 	X(budget_ls) X(budget_unpark) \
-	X(why) X(top) X(explain) \
+	X(why) X(top) X(explain) X(doctor) \
 	X(hold_on) X(hold_off) X(hold_status) \
 	X(version)
 /* clang-format on */

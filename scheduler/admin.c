@@ -89,7 +89,8 @@ serve_ready(struct admin *admin, const struct http_server_request *request,
 		&response->body, "%s: %s, inbox lag %llu ms%s%s\n",
 		response->status == 200 ? "ready" : "not ready",
 		ruler_phase_text(health.phase), (unsigned long long)health.inbox_lag_ms,
-		health.admits ? "" : ", the cursor is missing (docs/OPERATIONS.md)",
+		health.admits ? ""
+			      : ", the cursor is missing (warmq doctor --repair cursor)",
 		health.memory_pressure ? ", Redis is above 90 % of its maxmemory" : "");
 }
 

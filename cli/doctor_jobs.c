@@ -1,0 +1,287 @@
+/* What waits for people: workers, dead jobs, parked accounts, pauses, switches. */
+#include "cli/doctor.h"
+
+#include "common/codec/protocol.h"
+#include "common/codec/protocol_record.h"
+#include "common/text.h"
+
+#include <stdio.h>
+
+#define SHOWN_MAX 5 /* of findings of one kind */
+
+/* ---- workers --------------------------------------------------------------------- */
+
+static int
+look_at_workers(struct doctor *doctor)
+{
+	static const char *const sets[] = { "workers", "dying" };
+	const struct reply *reply;
+	char now[24];
+	int64_t alive = 0, late = 0;
+
+	snprintf(now, sizeof now, "%llu", (unsigned long long)doctor->now_ms);
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+		struct span key = store_key(doctor->store, sets[i], SPAN(""));
+		int code = STORE_COMMAND(doctor->store, &reply, SPAN("ZCOUNT"), key,
+		                         SPAN("-inf"), span_from(now));
+
+		if (code != CLI_OK)
+			return code;
+		late += reply_integer(reply, 0);
+		code = STORE_COMMAND(doctor->store, &reply, SPAN("ZCARD"), key);
+		if (code != CLI_OK)
+			return code;
+		alive += reply_integer(reply, 0);
+	}
+	alive -= late;
+	if (late > 0)
+		doctor_say(
+			doctor, DOCTOR_WARNING, "workers",
+			"nothing, if a scheduler rules: it gives their jobs to others; "
+			"see "
+			"warmq worker ls",
+			"%lld sessions are past their lease: those workers died or hang",
+			(long long)late);
+	if (alive == 0)
+		doctor_say(doctor, DOCTOR_WARNING, "workers",
+		           "start one: warmq-worker --config /etc/warmq/warmq.yaml",
+		           "no worker is alive: nothing runs");
+	else
+		doctor_say(doctor, DOCTOR_FINE, "workers", NULL, "%lld are alive",
+		           (long long)alive);
+	return CLI_OK;
+}
+
+/* Leases that belong to nobody: somebody deleted a session by hand. */
+static int
+see_orphan(struct doctor *doctor, const char *key, uint32_t *count)
+{
+	const char *nonce = strrchr(key, ':');
+	static const char *const sets[] = { "workers", "dying" };
+	const struct reply *reply;
+
+	for (size_t i = 0; nonce && i < ARRAY_SIZE(sets); i++) {
+		int code = STORE_COMMAND(doctor->store, &reply, SPAN("ZSCORE"),
+		                         store_key(doctor->store, sets[i], SPAN("")),
+		                         span_from(nonce + 1));
+
+		if (code != CLI_OK)
+			return code;
+		if (reply->kind != REPLY_NIL)
+			return CLI_OK;
+	}
+	if (nonce && ++*count <= SHOWN_MAX) {
+		char command[DOCTOR_COMMAND_SIZE];
+
+		doctor_say(
+			doctor, DOCTOR_BAD, "workers",
+			doctor_command(doctor, command,
+		                       "ZADD %.*s:dying 0 %s (a "
+		                       "scheduler then gives its jobs "
+		                       "back)",
+		                       (int)store_namespace(doctor->store).len,
+		                       store_namespace(doctor->store).data, nonce + 1),
+			"%s holds leases of a session that no list of sessions has: its "
+			"jobs run no more and wait for nobody",
+			key);
+	}
+	return CLI_OK;
+}
+
+static int
+look_at_orphans(struct doctor *doctor)
+{
+	char cursor[24] = "0";
+	uint32_t count = 0;
+	int code;
+
+	do {
+		json_t *names = json_array();
+		const struct reply *reply, *keys;
+		struct span next;
+		const json_t *name;
+		size_t i;
+
+		code = STORE_COMMAND(doctor->store, &reply, SPAN("SCAN"),
+		                     span_from(cursor), SPAN("MATCH"),
+		                     store_key(doctor->store, "lease:*", SPAN("")),
+		                     SPAN("COUNT"), SPAN("1000"));
+		if (code == CLI_OK) {
+			keys = reply_at(reply, 1);
+			for (i = 0; i < keys->count; i++)
+				json_array_append_new(names, cli_json_text(reply_text(
+								     &keys->items[i])));
+			next = reply_text(reply_at(reply, 0));
+			snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
+		}
+		json_array_foreach(names, i, name)
+		{
+			if (code == CLI_OK)
+				code = see_orphan(doctor, json_string_value(name),
+				                  &count);
+		}
+		json_decref(names);
+	} while (code == CLI_OK && strcmp(cursor, "0") != 0);
+	return code;
+}
+
+/* ---- dead jobs, switches --------------------------------------------------------- */
+
+static int
+look_at_dead(struct doctor *doctor)
+{
+	const struct reply *reply;
+	int code = STORE_COMMAND(doctor->store, &reply, SPAN("ZCARD"),
+	                         store_key(doctor->store, "dead", SPAN("")));
+
+	if (code == CLI_OK && reply_integer(reply, 0) > 0)
+		doctor_say(doctor, DOCTOR_WARNING, "dead",
+		           "warmq job ls --state dead says why; requeue them on the "
+		           "page, or drop "
+		           "them",
+		           "%lld jobs are dead and are kept with their bodies",
+		           (long long)reply_integer(reply, 0));
+	return code;
+}
+
+static int
+look_at_hold(struct doctor *doctor)
+{
+	const struct reply *reply;
+	int code =
+		STORE_COMMAND(doctor->store, &reply, SPAN("HGET"),
+	                      store_key(doctor->store, "meta", SPAN("")), SPAN("hold"));
+
+	if (code == CLI_OK && reply_is(reply, "off"))
+		doctor_say(doctor, DOCTOR_WARNING, "hold", "warmq hold on",
+		           "holding is off: prefixes may be written many times over");
+	return code;
+}
+
+/* ---- accounts -------------------------------------------------------------------- */
+
+static int
+look_at_budget(struct doctor *doctor, const char *name)
+{
+	const struct reply *reply;
+	char action[DOCTOR_COMMAND_SIZE], left[32];
+	uint64_t until_ms;
+	int code = STORE_COMMAND(doctor->store, &reply, SPAN("HGET"),
+	                         store_key(doctor->store, "budget:", span_from(name)),
+	                         SPAN("parked_until"));
+
+	if (code != CLI_OK)
+		return code;
+	until_ms = (uint64_t)MAX(reply_integer(reply, 0), 0);
+	if (until_ms <= doctor->now_ms)
+		return CLI_OK;
+	snprintf(action, sizeof action,
+	         "wait; or, if the cause is gone: warmq budget unpark %s", name);
+	doctor_say(doctor, DOCTOR_WARNING, "accounts", action,
+	           "the account %s is parked for %s: the provider refused it (warmq why)",
+	           name, cli_duration(until_ms - doctor->now_ms, left));
+	return CLI_OK;
+}
+
+static int
+look_at_accounts(struct doctor *doctor)
+{
+	json_t *names = json_array();
+	const struct reply *reply;
+	const json_t *name;
+	size_t i;
+	int code = STORE_COMMAND(doctor->store, &reply, SPAN("HVALS"),
+	                         store_key(doctor->store, "pools", SPAN("")));
+
+	for (i = 0; code == CLI_OK && i < reply->count; i++) {
+		struct span text = reply_text(reply_at(reply, i)), item;
+
+		while (text.len > 0 && protocol_list_next(&text, &item))
+			json_array_append_new(names, cli_json_text(item));
+	}
+	json_array_foreach(names, i, name)
+	{
+		if (code == CLI_OK)
+			code = look_at_budget(doctor, json_string_value(name));
+	}
+	json_decref(names);
+	return code;
+}
+
+/* ---- families -------------------------------------------------------------------- */
+
+struct pauses {
+	uint32_t count, unreadable;
+};
+
+static void
+see_family(struct doctor *doctor, struct span id, struct span text, struct pauses *pauses)
+{
+	struct protocol_family record;
+	char command[DOCTOR_COMMAND_SIZE];
+	struct span ns = store_namespace(doctor->store);
+
+	if (protocol_record_parse_family(text, &record) < 0) {
+		pauses->unreadable++;
+		return;
+	}
+	if (!(record.flags & PROTOCOL_PAUSED) || ++pauses->count > SHOWN_MAX)
+		return;
+	doctor_say(doctor, DOCTOR_WARNING, "paused",
+	           doctor_command(doctor, command,
+	                          "FCALL warmq_pause 1 %.*s:meta 1 %.*s off", (int)ns.len,
+	                          ns.data, (int)MIN(id.len, 64), id.data),
+	           "the family %.*s (route %.*s) is paused: its jobs wait",
+	           (int)MIN(id.len, 64), id.data, (int)MIN(record.route.len, 100),
+	           record.route.len > 0 ? record.route.data : "");
+}
+
+static int
+look_at_families(struct doctor *doctor)
+{
+	struct pauses pauses = { 0 };
+	char cursor[24] = "0";
+
+	do {
+		const struct reply *reply, *pairs;
+		struct span next;
+		int code = STORE_COMMAND(doctor->store, &reply, SPAN("HSCAN"),
+		                         store_key(doctor->store, "families", SPAN("")),
+		                         span_from(cursor), SPAN("COUNT"), SPAN("1000"));
+
+		if (code != CLI_OK)
+			return code;
+		pairs = reply_at(reply, 1);
+		for (size_t i = 0; i + 1 < pairs->count; i += 2)
+			see_family(doctor, reply_text(&pairs->items[i]),
+			           reply_text(&pairs->items[i + 1]), &pauses);
+		next = reply_text(reply_at(reply, 0));
+		snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
+	} while (strcmp(cursor, "0") != 0);
+	if (pauses.count > SHOWN_MAX)
+		doctor_say(doctor, DOCTOR_WARNING, "paused",
+		           "the page lists them: families",
+		           "%u families are paused in all", pauses.count);
+	if (pauses.unreadable > 0)
+		doctor_say(doctor, DOCTOR_BAD, "families",
+		           "enqueue a job of each again: its record is written anew",
+		           "%u records of families cannot be read: somebody wrote them "
+		           "by hand",
+		           pauses.unreadable);
+	return CLI_OK;
+}
+
+int
+doctor_look_at_jobs(struct doctor *doctor)
+{
+	static int (*const looks[])(struct doctor *) = {
+		look_at_workers,  look_at_orphans,  look_at_dead,
+		look_at_accounts, look_at_families, look_at_hold,
+	};
+	int code = CLI_OK;
+
+	for (size_t i = 0; code == CLI_OK && doctor->is_sound && i < ARRAY_SIZE(looks);
+	     i++)
+		code = looks[i](doctor);
+	return code;
+}

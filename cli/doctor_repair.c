@@ -1,0 +1,145 @@
+/* What a program may put right by itself: it is found by counting, not by guessing. */
+#include "cli/doctor.h"
+
+#include "cli/doctor_cursor.h"
+#include "common/codec/protocol.h"
+#include "common/codec/protocol_call.h"
+
+#include <stdio.h>
+
+/* ---- the cursor ------------------------------------------------------------------ */
+
+static int
+set_cursor(struct doctor *doctor, const struct cursor *was, const struct cursor *cursor)
+{
+	const struct reply *reply;
+	char value[96];
+	bool missing = was->state == CURSOR_MISSING;
+	int code;
+
+	snprintf(value, sizeof value, "%s %llu", cursor->entry,
+	         (unsigned long long)cursor->n);
+	/* NX: a scheduler that has made one meanwhile knows better. */
+	code = STORE_COMMAND(doctor->store, &reply,
+	                     missing ? SPAN("HSETNX") : SPAN("HSET"),
+	                     store_key(doctor->store, "meta", SPAN("")), SPAN("cursor"),
+	                     span_from(value));
+	if (code != CLI_OK)
+		return code;
+	if (missing && reply_integer(reply, 0) == 0)
+		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
+		           "somebody has set it meanwhile: nothing was changed");
+	else
+		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
+		           "set to %s: what came after it is admitted within seconds, if "
+		           "a scheduler runs",
+		           cursor->entry);
+	return CLI_OK;
+}
+
+static int
+repair_cursor(struct doctor *doctor)
+{
+	struct cursor was, cursor;
+	int code = cursor_load(doctor->store, doctor->now_ms, &was);
+
+	if (code != CLI_OK)
+		return code;
+	if (was.state == CURSOR_GOOD || was.state == CURSOR_NEW) {
+		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
+		           "nothing is wrong with it: nothing was changed");
+		return CLI_OK;
+	}
+	code = cursor_find(doctor->store, &cursor);
+	return code == CLI_OK ? set_cursor(doctor, &was, &cursor) : code;
+}
+
+/* ---- the books ------------------------------------------------------------------- */
+
+#define PIECES_MAX   1000000
+#define OWNER_SIZE   64
+#define AUDIT_CURSOR 48
+
+static void
+copy(char *to, size_t size, struct span text)
+{
+	snprintf(to, size, "%.*s", (int)text.len, text.len > 0 ? text.data : "");
+}
+
+static void
+say_correction(struct doctor *doctor, const struct reply *item)
+{
+	struct span what = reply_text(reply_at(item, 0)),
+		    key = reply_text(reply_at(item, 1)),
+		    was = reply_text(reply_at(item, 2)),
+		    is = reply_text(reply_at(item, 3));
+
+	doctor_say(doctor, DOCTOR_WARNING, "books", NULL,
+	           "corrected %.*s of %.*s: it was %.*s, is %.*s", (int)what.len,
+	           what.data, (int)MIN(key.len, 200), key.data, (int)MIN(was.len, 80),
+	           was.len > 0 ? was.data : "", (int)MIN(is.len, 80),
+	           is.len > 0 ? is.data : "");
+}
+
+/* One piece; the cursor becomes empty with the last one. */
+static int
+audit_piece(struct doctor *doctor, char cursor[AUDIT_CURSOR])
+{
+	struct call_list *calls;
+	const struct reply *reply;
+	char owner[OWNER_SIZE];
+	int code =
+		STORE_COMMAND(doctor->store, &reply, SPAN("HGET"),
+	                      store_key(doctor->store, "meta", SPAN("")), SPAN("owner"));
+
+	if (code != CLI_OK)
+		return code;
+	copy(owner, sizeof owner, reply_text(reply));
+	calls = store_calls(doctor->store);
+	protocol_call_audit(calls, 0, store_namespace(doctor->store), span_from(owner),
+	                    cursor);
+	code = store_call(doctor->store, &reply);
+	if (code != CLI_OK)
+		return code;
+	if (!reply_is(reply_at(reply, 0), "OK"))
+		return CLI_OK; /* another scheduler took over: the same piece in its name
+		                */
+	for (size_t i = 3; i < reply->count; i++)
+		say_correction(doctor, reply_at(reply, i));
+	copy(cursor, AUDIT_CURSOR, reply_text(reply_at(reply, 2)));
+	return CLI_OK;
+}
+
+static int
+repair_books(struct doctor *doctor)
+{
+	char cursor[AUDIT_CURSOR] = "1:0";
+	const struct reply *reply;
+	int code =
+		STORE_COMMAND(doctor->store, &reply, SPAN("HEXISTS"),
+	                      store_key(doctor->store, "meta", SPAN("")), SPAN("owner"));
+
+	if (code == CLI_OK && reply_integer(reply, 0) == 0)
+		return cli_fail(CLI_FAILED,
+		                "No scheduler has ever ruled here: there are no "
+		                "books yet. Start warmq-scheduler.");
+	for (uint32_t i = 0; code == CLI_OK && cursor[0] != '\0' && i < PIECES_MAX; i++)
+		code = audit_piece(doctor, cursor);
+	if (code == CLI_OK && doctor->counts[DOCTOR_WARNING] == 0)
+		doctor_say(doctor, DOCTOR_FINE, "books", NULL,
+		           "everything was counted anew, and nothing was wrong");
+	return code;
+}
+
+int
+doctor_repair(struct doctor *doctor, const char *what)
+{
+	const struct reply *reply;
+	int code = STORE_COMMAND(doctor->store, &reply, SPAN("TIME"));
+
+	if (code != CLI_OK)
+		return code;
+	doctor->now_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
+	                 (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
+	return strcmp(what, "cursor") == 0 ? repair_cursor(doctor) : repair_books(doctor);
+}

@@ -1,0 +1,228 @@
+/* Redis itself: whether it keeps what it is given, and has what it needs. */
+#include "cli/doctor.h"
+
+#include "common/codec/protocol.h"
+#include "common/codec/protocol_answer.h"
+#include "common/codec/protocol_call.h"
+#include "common/text.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define VERSION_LEAST    7
+#define PRESSURE_PERCENT 90
+#define SKEW_MS          5000
+
+/* The value of a line of INFO, empty if there is none. */
+static struct span
+info_line(struct span info, const char *name)
+{
+	struct span line, key;
+
+	while (protocol_cut(&info, '\n', &line)) {
+		if (!protocol_cut(&line, ':', &key) || !line.data ||
+		    !span_equals(key, span_from(name)))
+			continue;
+		if (line.len > 0 && line.data[line.len - 1] == '\r')
+			line.len--;
+		return line;
+	}
+	return SPAN("");
+}
+
+static uint64_t
+info_number(struct span info, const char *name)
+{
+	struct span line = info_line(info, name), whole = SPAN("");
+	uint64_t number = 0;
+
+	(void)protocol_cut(&line, '.', &whole);
+	return text_parse_unsigned(whole, UINT64_MAX, &number) < 0 ? 0 : number;
+}
+
+static bool
+info_is(struct span info, const char *name, const char *value)
+{
+	return span_equals(info_line(info, name), span_from(value));
+}
+
+/* ---- parts of INFO --------------------------------------------------------------- */
+
+static void
+look_at_version(struct doctor *doctor, struct span info)
+{
+	struct span version = info_line(info, "redis_version");
+	uint64_t major = info_number(info, "redis_version");
+
+	if (version.len > 0 && major < VERSION_LEAST)
+		doctor_say(doctor, DOCTOR_BAD, "version",
+		           "install Redis 7.0 or Valkey 7.2, or later",
+		           "this is Redis %.*s, which has no functions", (int)version.len,
+		           version.data);
+	else
+		doctor_say(doctor, DOCTOR_FINE, "version", NULL, "Redis %.*s",
+		           (int)version.len, version.len > 0 ? version.data : "");
+	doctor->is_replica = info_is(info, "role", "slave");
+	if (doctor->is_replica)
+		doctor_say(doctor, DOCTOR_BAD, "role",
+		           "name the master in --redis and in warmq.yaml",
+		           "this is a replica: nothing can be written here");
+}
+
+static void
+look_at_disk(struct doctor *doctor, struct span info)
+{
+	char command[DOCTOR_COMMAND_SIZE];
+
+	if (info_is(info, "aof_last_write_status", "err") ||
+	    info_is(info, "rdb_last_bgsave_status", "err"))
+		doctor_say(
+			doctor, DOCTOR_BAD, "disk",
+			"make room on the disk of Redis, or give it a folder that it may "
+			"write; its log says which",
+			"Redis cannot write to its disk: it may refuse jobs, and would "
+			"lose "
+			"them");
+	if (info_is(info, "aof_enabled", "0"))
+		doctor_say(
+			doctor, DOCTOR_WARNING, "disk",
+			doctor_command(doctor, command,
+		                       "CONFIG SET appendonly yes (and in redis.conf)"),
+			"the append-only file is off: a restart of Redis loses jobs");
+	else if (info_is(info, "aof_last_write_status", "ok"))
+		doctor_say(doctor, DOCTOR_FINE, "disk", NULL,
+		           "the append-only file is on");
+}
+
+static void
+look_at_memory(struct doctor *doctor, struct span info)
+{
+	struct span policy = info_line(info, "maxmemory_policy");
+	uint64_t used = info_number(info, "used_memory"),
+		 limit = info_number(info, "maxmemory");
+	uint64_t percent = limit > 0 ? used / MAX(limit / 100, 1) : 0;
+	char command[DOCTOR_COMMAND_SIZE];
+
+	if (policy.len > 0 && !span_equals(policy, SPAN("noeviction")))
+		doctor_say(
+			doctor, DOCTOR_BAD, "memory",
+			doctor_command(doctor, command,
+		                       "CONFIG SET maxmemory-policy noeviction"),
+			"Redis throws jobs away when it is full (maxmemory-policy %.*s)",
+			(int)policy.len, policy.data);
+	if (percent >= PRESSURE_PERCENT)
+		doctor_say(doctor, percent >= 100 ? DOCTOR_BAD : DOCTOR_WARNING, "memory",
+		           "raise maxmemory, start more workers, or drop dead jobs: "
+		           "warmq job "
+		           "ls --state dead",
+		           "%llu %% of maxmemory is in use: producers %s",
+		           (unsigned long long)percent,
+		           percent >= 100 ? "are refused" : "are asked to wait");
+	else
+		doctor_say(doctor, DOCTOR_FINE, "memory", NULL, "%llu MB%s",
+		           (unsigned long long)(used >> 20),
+		           limit > 0 ? "" : ", without a limit (maxmemory 0)");
+}
+
+static int
+look_at_info(struct doctor *doctor)
+{
+	static const struct {
+		const char *section;
+		void (*look)(struct doctor *doctor, struct span info);
+	} parts[] = {
+		{ "persistence", look_at_disk },
+		{ "memory", look_at_memory },
+	};
+	const struct reply *reply;
+	int code = STORE_TRY(doctor->store, &reply, SPAN("INFO"), SPAN("server"),
+	                     SPAN("replication"));
+
+	/* Whoever may not ask is not told: managed servers hide INFO. */
+	if (code == CLI_OK && reply->kind == REPLY_TEXT)
+		look_at_version(doctor, reply_text(reply));
+	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(parts); i++) {
+		code = STORE_TRY(doctor->store, &reply, SPAN("INFO"),
+		                 span_from(parts[i].section));
+		if (code == CLI_OK && reply->kind == REPLY_TEXT)
+			parts[i].look(doctor, reply_text(reply));
+	}
+	return code;
+}
+
+/* ---- clock and functions --------------------------------------------------------- */
+
+static int
+look_at_clock(struct doctor *doctor)
+{
+	const struct reply *reply;
+	int code = STORE_COMMAND(doctor->store, &reply, SPAN("TIME"));
+	uint64_t here_ms, apart_ms;
+	struct timespec now;
+	char apart[32];
+
+	if (code != CLI_OK)
+		return code;
+	clock_gettime(CLOCK_REALTIME, &now);
+	here_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	doctor->now_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
+	                 (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
+	apart_ms = MAX(here_ms, doctor->now_ms) - MIN(here_ms, doctor->now_ms);
+	if (apart_ms > SKEW_MS)
+		doctor_say(doctor, DOCTOR_WARNING, "clock", "set both by NTP",
+		           "the clock of Redis is %s %s of this machine's; times of jobs "
+		           "(not_before, deadline) are those of Redis",
+		           cli_duration(apart_ms, apart),
+		           doctor->now_ms > here_ms ? "ahead" : "behind");
+	else
+		doctor_say(doctor, DOCTOR_FINE, "clock", NULL,
+		           "Redis and this machine agree within %s",
+		           cli_duration(apart_ms, apart));
+	return CLI_OK;
+}
+
+static int
+look_at_functions(struct doctor *doctor)
+{
+	struct call_list *calls = store_calls(doctor->store);
+	const struct reply *reply;
+	struct span version;
+	int code;
+
+	protocol_call_version(calls, 0, store_namespace(doctor->store));
+	code = store_call_try(doctor->store, &reply);
+	if (code != CLI_OK)
+		return code;
+	version = reply_text(reply_at(reply, 2));
+	doctor->has_functions = version.len > 0;
+	if (!doctor->has_functions)
+		doctor_say(
+			doctor, DOCTOR_BAD, "functions",
+			"start warmq-scheduler: it loads them, if its user may (deploy/)",
+			"Redis does not have WarmQ's functions: nothing can start or "
+			"end");
+	else if (version.len < strlen(WARMQ_VERSION) ||
+	         memcmp(version.data, WARMQ_VERSION, strlen(WARMQ_VERSION)) != 0)
+		doctor_say(
+			doctor, DOCTOR_WARNING, "functions",
+			"use the warmq of the release that the schedulers have, or "
+			"restart the schedulers that are older",
+			"Redis has the functions of %.*s, this is warmq " WARMQ_VERSION,
+			(int)version.len, version.data);
+	else
+		doctor_say(doctor, DOCTOR_FINE, "functions", NULL, "%.*s",
+		           (int)version.len, version.data);
+	return CLI_OK;
+}
+
+int
+doctor_look_at_server(struct doctor *doctor)
+{
+	int code = look_at_info(doctor);
+
+	if (code == CLI_OK)
+		code = look_at_clock(doctor);
+	if (code == CLI_OK)
+		code = look_at_functions(doctor);
+	return code;
+}

@@ -1,0 +1,182 @@
+"""`warmq doctor`: what is broken on purpose is found, and what it says to do helps."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from daemons import BUILD, Scheduler, Server, body, inbox, scheduler, server  # noqa: F401
+from store import Worker, wait_until
+
+
+def warmq(server, *words, check=None):
+    done = subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words, "--redis", server.url],
+                          capture_output=True, text=True, timeout=30, check=False)
+    if check is not None:
+        assert done.returncode == check, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def findings(server):
+    """(check, level) -> (text, do), of all that is not fine."""
+    answer = json.loads(warmq(server, "doctor", "--json"))
+    assert answer["well"] == (answer["bad"] == 0)
+    return {(one["check"], one["level"]): (one["text"], one.get("do"))
+            for one in answer["findings"] if one["level"] != "fine"}
+
+
+def do(action):
+    """Runs what the doctor says, as it stands there."""
+    action = action.split(" (")[0]
+    assert action.startswith("redis-cli "), action
+    done = subprocess.run(action, shell=True, capture_output=True, text=True, timeout=30,
+                          check=True)
+    assert "ERR" not in done.stdout and done.stderr == "", (done.stdout, done.stderr)
+
+
+def enqueue(inbox, count=1, prefix="a"):
+    for n in range(count):
+        last = inbox.add(upstream="claude", body=body(prefix * 8000, f"q{n}"))
+    wait_until(lambda: inbox.meta("cursor") == f"{last} 0", "the jobs to be admitted")
+    return last
+
+
+def waiting(inbox):
+    """Ids of all jobs in lists, each as often as it stands there."""
+    keys = [key for kind in ("ready", "back", "now")
+            for key in inbox.redis.keys(inbox.key(f"{kind}:*"))]
+    return sorted(one.split("~")[0].split("/")[0] for key in keys
+                  for one in inbox.redis.lrange(key, 0, -1))
+
+
+def test_a_sound_queue_is_well_and_looking_changes_nothing(server, scheduler, inbox):
+    enqueue(inbox, 3)
+    inbox.redis.config_set("appendonly", "yes")
+    worker = Worker(inbox, pool="default")
+    worker.claim()
+    scheduler.freeze(True)  # for it may not write now, either
+    inbox.redis.execute_command("ACL", "SETUSER", "default", "-@all", "+@read", "+acl", "+info",
+                                "+time", "+multi", "+exec", "+fcall", "+@connection")
+    assert findings(server) == {}
+    text = warmq(server, "doctor", check=0)
+    assert "0 bad, 0 warnings" in text and "books" in text
+    inbox.redis.execute_command("ACL", "SETUSER", "default", "+@all")
+    scheduler.freeze(False)
+
+
+def test_no_redis_no_functions_no_scheduler(tmp_path):
+    done = subprocess.run([os.path.join(BUILD, "cli", "warmq"), "doctor", "--redis",
+                           f"unix://{tmp_path}/none"], capture_output=True, check=False)
+    assert done.returncode == 3
+    with Server() as server:
+        found = findings(server)
+        assert "does not have WarmQ's functions" in found["functions", "bad"][0]
+        assert "start warmq-scheduler" in found["rule", "bad"][1]
+        warmq(server, "doctor", check=1)
+
+
+def set_wrong_type(inbox):
+    inbox.redis.delete(inbox.key("later"))
+    inbox.redis.set(inbox.key("later"), "x")
+
+
+def lose_session(inbox):
+    worker = Worker(inbox, pool="default")
+    worker.claim()
+    inbox.redis.zrem(inbox.key("workers"), worker.nonce)
+
+
+def pause(inbox):
+    family = inbox.redis.hkeys(inbox.key("families"))
+    leaf = next(one for one in family if "|default|" in inbox.redis.hget(inbox.key("families"), one))
+    inbox.ok("pause", leaf, "on")
+
+
+@pytest.mark.parametrize("check, words, harm", [
+    ("memory", "throws jobs away", lambda i: i.redis.config_set("maxmemory-policy",
+                                                                "allkeys-lru")),
+    ("disk", "loses jobs", lambda i: i.redis.config_set("appendonly", "no")),
+    ("keys", "should be a zset", set_wrong_type),
+    ("workers", "belongs to nobody|no list of sessions has", lose_session),
+    ("paused", "is paused", pause),
+])
+def test_the_command_that_it_gives_helps(server, scheduler, inbox, check, words, harm):
+    enqueue(inbox, 3)
+    inbox.redis.config_set("appendonly", "yes")
+    scheduler.freeze(True)  # so that nobody else repairs it
+    harm(inbox)
+    found = findings(server)
+    level = next(level for name, level in found if name == check and
+                 any(word in found[name, level][0] for word in words.split("|")))
+    do(found[check, level][1])
+    scheduler.freeze(False)
+    wait_until(lambda: (check, level) not in findings(server), f"{check} to be fine")
+
+
+def test_what_waits_for_people_is_named(server, scheduler, inbox):
+    enqueue(inbox)
+    inbox.add(upstream="nobody", body="{}")
+    inbox.redis.config_set("appendonly", "yes")
+    inbox.ok("hold", "off", "me")
+    wait_until(inbox.dead, "the dead job")
+    budget = inbox.redis.hvals(inbox.key("pools"))[0].split(",")[0]
+    inbox.redis.hset(inbox.key(f"budget:{budget}"), "parked_until", inbox.now() + 600000)
+    inbox.redis.hset(inbox.key("meta"), "function_errors", 3)
+    found = findings(server)
+    assert "1 jobs are dead" in found["dead", "warning"][0]
+    assert found["hold", "warning"][1] == "warmq hold on"
+    assert f"unpark {budget}" in found["accounts", "warning"][1]
+    assert "no worker is alive" in found["workers", "warning"][0]
+    assert "3 errors inside" in found["errors", "warning"][0]
+    scheduler.terminate()
+    assert "start warmq-scheduler" in findings(server)["rule", "bad"][1]
+
+
+# ---- repairs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["missing", "unreadable", "ahead", "missing, restarted"])
+def test_a_cursor_is_found_again_and_no_job_runs_twice_or_never(server, scheduler, inbox, how):
+    enqueue(inbox, 10)
+    worker = Worker(inbox, pool="default")
+    inbox.ok("hold", "off", "me")
+    wait_until(lambda: len(worker.claim().jobs) > 0 or len(inbox.leases(worker)) > 0, "a job")
+    if "restarted" in how:
+        scheduler.terminate()
+    else:
+        scheduler.freeze(True)
+    if how == "unreadable":
+        inbox.redis.hset(inbox.key("meta"), "cursor", "x")
+    elif how == "ahead":
+        inbox.redis.hset(inbox.key("meta"), "cursor", f"{inbox.now() + 3600000}-0 0")
+    else:
+        inbox.redis.hdel(inbox.key("meta"), "cursor")
+    for n in range(5):
+        last = inbox.add(upstream="claude", body=body(question=f"new {n}"))
+    if "restarted" in how:
+        scheduler.start(wait=False)
+        scheduler.wait_for("warmq doctor --repair cursor", seconds=20)
+    else:
+        scheduler.freeze(False)
+    assert "--repair cursor" in findings(server)["inbox", "bad"][1]
+    warmq(server, "doctor", "--repair", "cursor", check=0)
+    wait_until(lambda: inbox.meta("cursor") == f"{last} 0", "the new jobs to be admitted", 20)
+    ids = waiting(inbox) + [lease.element.split("~")[0]
+                            for lease in inbox.leases(worker).values()]
+    assert len(ids) == len(set(ids)) == 15
+    assert inbox.is_conserved()
+    text = warmq(server, "doctor", "--repair", "cursor", check=0)
+    assert "nothing was changed" in text
+
+
+def test_books_are_counted_anew(server, scheduler, inbox):
+    enqueue(inbox, 3)
+    budget = inbox.redis.hvals(inbox.key("pools"))[0].split(",")[0]
+    inbox.redis.hincrby(inbox.key(f"budget:{budget}"), "in_flight", 7)
+    found = findings(server)["leases", "bad"]
+    assert "0 requests run by the leases" in found[0] and "--repair books" in found[1]
+    text = warmq(server, "doctor", "--repair", "books", check=0)
+    assert f"corrected in flight of {budget}: it was 7, is 0" in text
+    assert ("leases", "bad") not in findings(server)
+    assert "nothing was wrong" in warmq(server, "doctor", "--repair", "books", check=0)
