@@ -265,7 +265,7 @@ def plot(samples, path, title):
                    f'{most * part / 4e6:.0f}</text>')
         x, _ = at(seconds * part / 4, 0)
         out.append(f'<text x="{x:.0f}" y="{HEIGHT - EDGE + 18}" text-anchor="middle">'
-                   f'{seconds * part / 240:.0f} min</text>')
+                   f"{seconds * part / 240:.3g} min</text>")
     out.append(f'<text x="{EDGE - 6}" y="40" text-anchor="end">MB</text>')
     for name in samples[0][1]:
         line = " ".join("{:.1f},{:.1f}".format(*at(second, values[name]))
