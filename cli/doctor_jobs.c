@@ -218,8 +218,7 @@ static void
 see_family(struct doctor *doctor, struct span id, struct span text, struct pauses *pauses)
 {
 	struct protocol_family record;
-	char command[DOCTOR_COMMAND_SIZE];
-	struct span ns = store_namespace(doctor->store);
+	char action[DOCTOR_COMMAND_SIZE];
 
 	if (protocol_record_parse_family(text, &record) < 0) {
 		pauses->unreadable++;
@@ -227,10 +226,9 @@ see_family(struct doctor *doctor, struct span id, struct span text, struct pause
 	}
 	if (!(record.flags & PROTOCOL_PAUSED) || ++pauses->count > SHOWN_MAX)
 		return;
-	doctor_say(doctor, DOCTOR_WARNING, "paused",
-	           doctor_command(doctor, command,
-	                          "FCALL warmq_pause 1 %.*s:meta 1 %.*s off", (int)ns.len,
-	                          ns.data, (int)MIN(id.len, 64), id.data),
+	snprintf(action, sizeof action, "warmq family resume %.*s", (int)MIN(id.len, 64),
+	         id.data);
+	doctor_say(doctor, DOCTOR_WARNING, "paused", action,
 	           "the family %.*s (route %.*s) is paused: its jobs wait",
 	           (int)MIN(id.len, 64), id.data, (int)MIN(record.route.len, 100),
 	           record.route.len > 0 ? record.route.data : "");

@@ -26,9 +26,12 @@ def findings(server):
             for one in answer["findings"] if one["level"] != "fine"}
 
 
-def do(action):
+def do(server, action):
     """Runs what the doctor says, as it stands there."""
     action = action.split(" (")[0]
+    if action.startswith("warmq "):
+        warmq(server, *action.split()[1:], check=0)
+        return
     assert action.startswith("redis-cli "), action
     done = subprocess.run(action, shell=True, capture_output=True, text=True, timeout=30,
                           check=True)
@@ -109,7 +112,7 @@ def test_the_command_that_it_gives_helps(server, scheduler, inbox, check, words,
     found = findings(server)
     level = next(level for name, level in found if name == check and
                  any(word in found[name, level][0] for word in words.split("|")))
-    do(found[check, level][1])
+    do(server, found[check, level][1])
     scheduler.freeze(False)
     wait_until(lambda: (check, level) not in findings(server), f"{check} to be fine")
 

@@ -290,6 +290,38 @@ answer_glance(struct rig *rig, struct rig_call *call)
 }
 
 uint32_t
+rig_group(const struct rig_call *admit, char letter, uint32_t *ret_count)
+{
+	static const struct {
+		char letter;
+		uint32_t words;
+	} widths[] = { { 'F', 11 }, { 'X', 2 }, { 'R', 3 }, { 'E', 1 }, { 'S', 2 },
+		       { 'L', 5 },  { 'D', 7 }, { 'T', 2 }, { 'G', 1 }, { 'P', 2 } };
+	uint32_t at = 5;
+
+	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
+		uint32_t count = rig_number(admit, at + 1);
+
+		ck_assert_int_eq(rig_word(admit, at)[0], widths[i].letter);
+		if (widths[i].letter == letter) {
+			*ret_count = count;
+			return at + 2;
+		}
+		at += 2 + count * widths[i].words;
+	}
+	ck_abort_msg("no group %c", letter);
+}
+
+uint32_t
+rig_group_count(const struct rig_call *admit, char letter)
+{
+	uint32_t count;
+
+	(void)rig_group(admit, letter, &count);
+	return count;
+}
+
+uint32_t
 rig_count(const struct rig *rig, const char *name)
 {
 	uint32_t count = 0;

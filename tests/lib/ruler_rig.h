@@ -63,6 +63,10 @@ void rig_let(struct rig *rig); /* holds nothing any more */
 /* The oldest unanswered call of that name, or NULL. */
 struct rig_call *rig_find(struct rig *rig, const char *name);
 
+/* The counted group of an admit: how many items, and where they begin. */
+uint32_t rig_group(const struct rig_call *admit, char letter, uint32_t *ret_count);
+uint32_t rig_group_count(const struct rig_call *admit, char letter);
+
 /* How many of that name went out so far, answered or not. */
 uint32_t rig_count(const struct rig *rig, const char *name);
 

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define TOOLS  "11111111111111111111111111111111"
+#define SYSTEM "22222222222222222222222222222222"
+
 static struct rig rig;
 
 static void
@@ -59,39 +62,6 @@ send_large(const char *id, char letter)
 
 	(void)snprintf(text, sizeof(text), "[%s]", large_entry(id, letter));
 	rig_inbox(&rig, text);
-}
-
-/* The counted group of an admit: how many items, and where they begin. */
-static uint32_t
-group(const struct rig_call *admit, char letter, uint32_t *ret_count)
-{
-	static const struct {
-		char letter;
-		uint32_t words;
-	} widths[] = { { 'F', 11 }, { 'X', 2 }, { 'R', 3 }, { 'E', 1 }, { 'S', 2 },
-		       { 'L', 5 },  { 'D', 7 }, { 'T', 2 }, { 'G', 1 }, { 'P', 2 } };
-	uint32_t at = 5;
-
-	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
-		uint32_t count = rig_number(admit, at + 1);
-
-		ck_assert_int_eq(rig_word(admit, at)[0], widths[i].letter);
-		if (widths[i].letter == letter) {
-			*ret_count = count;
-			return at + 2;
-		}
-		at += 2 + count * widths[i].words;
-	}
-	ck_abort_msg("no group %c", letter);
-}
-
-static uint32_t
-count_of(const struct rig_call *admit, char letter)
-{
-	uint32_t count;
-
-	(void)group(admit, letter, &count);
-	return count;
 }
 
 /* ---- who rules ------------------------------------------------------------------- */
@@ -331,17 +301,18 @@ START_TEST(ruler_admits_from_the_stored_cursor_to_the_last_entry)
 	ck_assert_str_eq(rig_word(admit, 1), "5-0");
 	ck_assert_str_eq(rig_word(admit, 3), "7-3");
 	ck_assert_str_eq(rig_word(admit, 4), "0");
-	at = group(admit, 'E', &count);
+	at = rig_group(admit, 'E', &count);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_str_eq(rig_word(admit, at), "6-0");
 	ck_assert_str_eq(rig_word(admit, at + 1), "7-3");
-	ck_assert_uint_eq(count_of(admit, 'F'), 1);
-	ck_assert_uint_eq(count_of(admit, 'R'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'F'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'R'), 1);
 	rig_answer(&rig, admit, "[OK 1000]");
 	rig_inbox(&rig, "[[8-0 " SMALL "]]");
 	admit = rig_expect(&rig, "admit");
 	ck_assert_str_eq(rig_word(admit, 1), "7-3");
-	ck_assert_uint_eq(count_of(admit, 'F'), 0); /* nothing new to say of the family */
+	ck_assert_uint_eq(rig_group_count(admit, 'F'),
+	                  0); /* nothing new to say of the family */
 }
 END_TEST
 
@@ -400,25 +371,25 @@ START_TEST(ruler_sends_the_same_jobs_again_with_what_is_needed)
 	rig_rule(&rig);
 	send_large("6-0", 'a');
 	admit = rig_expect(&rig, "admit");
-	at = group(admit, 'X', &count);
+	at = rig_group(admit, 'X', &count);
 	ck_assert_uint_eq(count, 2); /* tools and system */
 	(void)snprintf(node, sizeof(node), "%s", rig_word(admit, at + 2));
 	rig_answer(&rig, admit, "[OK 1000]");
 
 	send_large("7-0", 'a');
 	admit = rig_expect(&rig, "admit");
-	ck_assert_uint_eq(count_of(admit, 'X'), 0);
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 0);
 	admitted = ruler_view_health(rig.ruler, rig.now_ms).admitted;
 	(void)snprintf(need, sizeof(need), "[NEED %s]", node);
 	rig_answer(&rig, admit, need);
 	admit = rig_find(&rig, "admit");
-	at = group(admit, 'X', &count);
+	at = rig_group(admit, 'X', &count);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_str_eq(rig_word(admit, at), node);
-	ck_assert_uint_eq(count_of(admit, 'F'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'F'), 1);
 	ck_assert_str_eq(rig_word(admit, 1), "6-0");
 	ck_assert_str_eq(rig_word(admit, 3), "7-0");
-	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'E'), 1);
 	ck_assert_uint_eq(ruler_view_health(rig.ruler, rig.now_ms).admitted, admitted);
 	rig_answer(&rig, admit, "[OK 1000]");
 	ck_assert_int_eq(phase(), RULER_RULING);
@@ -435,7 +406,7 @@ START_TEST(ruler_that_is_always_told_need_gives_up_its_memory)
 	send_large("6-0", 'a');
 	for (int i = 0; i < 10 && phase() == RULER_RULING; i++) {
 		admit = rig_expect(&rig, "admit");
-		at = group(admit, 'F', &count);
+		at = rig_group(admit, 'F', &count);
 		(void)snprintf(need, sizeof(need), "[NEED %s]", rig_word(admit, at));
 		rig_answer(&rig, admit, need);
 	}
@@ -453,15 +424,15 @@ START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
 	rig_answer(&rig, rig_expect(&rig, "admit"), "!ERR warmq admit: E: no");
 	admit = rig_expect(&rig, "admit"); /* announced in meta, then alone */
 	ck_assert_str_eq(rig_word(admit, 3), "6-0");
-	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'E'), 1);
 	rig_answer(&rig, admit, "!ERR warmq admit: E: no");
 	admit = rig_expect(&rig, "admit");
-	at = group(admit, 'D', &count);
+	at = rig_group(admit, 'D', &count);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_str_eq(rig_word(admit, at), "6-0");
 	rig_answer(&rig, admit, "[OK 1000]");
 	admit = rig_expect(&rig, "admit");
-	ck_assert_uint_eq(count_of(admit, 'E'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'E'), 1);
 	ck_assert_str_eq(rig_word(admit, 3), "7-0");
 }
 END_TEST
@@ -517,7 +488,7 @@ START_TEST(ruler_counts_from_now_what_an_id_from_the_future_asks_for)
 		               "[[%s [upstream claude not_before +5s body {}]]]", ids[i]);
 		rig_inbox(&rig, text);
 		admit = rig_expect(&rig, "admit");
-		at = group(admit, 'L', &count);
+		at = rig_group(admit, 'L', &count);
 		ck_assert_uint_eq(count, 1);
 		ck_assert_uint_le(strtoull(rig_word(admit, at + 1), NULL, 10),
 		                  rig.now_ms + 5000);
@@ -528,7 +499,7 @@ START_TEST(ruler_counts_from_now_what_an_id_from_the_future_asks_for)
 		               "[[%s [upstream claude prefix none body {}]]]", ids[i]);
 		rig_inbox(&rig, text);
 		rig_answer(&rig, rig_expect(&rig, "GET prefix:none"), "~");
-		ck_assert_uint_eq(count_of(rig_expect(&rig, "admit"), 'D'), 1);
+		ck_assert_uint_eq(rig_group_count(rig_expect(&rig, "admit"), 'D'), 1);
 		rig_fini(&rig);
 		rig_init(&rig);
 	}
@@ -558,8 +529,9 @@ START_TEST(ruler_takes_a_page_of_jobs_that_wait_in_no_list)
 		for (int calls = 0; calls < 3; calls++) {
 			struct rig_call *admit = rig_expect(&rig, "admit");
 
-			taken += count_of(admit, 'L') + count_of(admit, 'D') +
-			         count_of(admit, 'P');
+			taken += rig_group_count(admit, 'L') +
+			         rig_group_count(admit, 'D') +
+			         rig_group_count(admit, 'P');
 			rig_answer(&rig, admit, "[OK 1000]");
 		}
 		ck_assert_uint_eq(taken, 1500);
@@ -587,10 +559,10 @@ START_TEST(ruler_goes_on_inside_a_pack)
 	ck_assert_str_eq(rig_word(admit, 2), "2");
 	ck_assert_str_eq(rig_word(admit, 3), "6-0");
 	ck_assert_str_eq(rig_word(admit, 4), "0");
-	at = group(admit, 'E', &count);
+	at = rig_group(admit, 'E', &count);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_str_eq(rig_word(admit, at), "6-0.3~");
-	ck_assert_uint_eq(count_of(admit, 'G'), 1);
+	ck_assert_uint_eq(rig_group_count(admit, 'G'), 1);
 }
 END_TEST
 
@@ -657,198 +629,6 @@ START_TEST(ruler_retries_a_blocking_read_that_was_lost_alone)
 	ck_assert_int_eq(phase(), RULER_RULING);
 	read = rig_expect(&rig, "XREAD jobs");
 	ck_assert_str_eq(rig_word(read, 2), "BLOCK");
-}
-END_TEST
-
-/* ---- segments -------------------------------------------------------------------- */
-
-#define TOOLS  "11111111111111111111111111111111"
-#define SYSTEM "22222222222222222222222222222222"
-
-/* The record of the family that an admit has stored. */
-static void
-append_family(char *out, size_t size, const char *tools, const char *system)
-{
-	struct protocol_family family = { .live = 1, .input = 4, .output = 1024 };
-	char lanes[64], px[80], record[400];
-	size_t len;
-
-	(void)snprintf(lanes, sizeof(lanes), "%s.0", system);
-	(void)snprintf(px, sizeof(px), "%s,%s", tools, system);
-	family.pool = SPAN("default");
-	family.budget = SPAN("claude:large");
-	family.lanes = span_from(lanes);
-	family.ancestors = SPAN("");
-	family.px = span_from(px);
-	family.route = SPAN("claude/m");
-	ck_assert_int_eq(
-		protocol_record_print_family(&family, record, sizeof(record) - 1, &len),
-		0);
-	record[len] = '\0';
-	(void)snprintf(out + strlen(out), size - strlen(out), " %s '%s'", system, record);
-}
-
-/* Takes over a namespace that already has the families of `send_large(…, letter)`; the
- * ids are those of the last one. */
-static void
-rule_over_families(const char *letters, char tools[33], char system[33])
-{
-	char families[4000] = "[0 [";
-	struct rig_call *admit;
-	uint32_t at, count;
-
-	rig_rule(&rig); /* once, to learn the ids */
-	for (const char *letter = letters; *letter; letter++) {
-		send_large("6-0", *letter);
-		admit = rig_expect(&rig, "admit");
-		at = group(admit, 'X', &count);
-		if (count == 2)
-			(void)snprintf(tools, 33, "%s", rig_word(admit, at));
-		(void)snprintf(system, 33, "%s", rig_word(admit, at + 2 * (count - 1)));
-		append_family(families, sizeof(families), tools, system);
-		rig_answer(&rig, admit, "[OK 1000]");
-	}
-	rig_fini(&rig);
-	rig_init(&rig);
-	(void)snprintf(families + strlen(families), sizeof(families) - strlen(families),
-	               "]]");
-	rig_rule_over(&rig, families, "[0 []]");
-}
-
-static void
-rule_over_family(char tools[33], char system[33])
-{
-	rule_over_families("a", tools, system);
-}
-
-START_TEST(ruler_compares_bytes_before_it_reuses_a_segment)
-{
-	char tools[33], system[33];
-	struct rig_call *get, *admit;
-	uint32_t at, count;
-
-	rule_over_family(tools, system);
-	send_large("6-0", 'a');
-	get = rig_expect(&rig, "GET px");
-	ck_assert_str_eq(strchr(rig_word(get, 0), ':') + 1 + 3, tools);
-	rig_answer(&rig, get, "'not these bytes'");
-	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
-	admit = rig_expect(&rig, "admit"); /* all below it have other ids, too */
-	at = group(admit, 'X', &count);
-	ck_assert_uint_eq(count, 2);
-	ck_assert_str_ne(rig_word(admit, at), tools);
-	ck_assert_str_ne(rig_word(admit, at + 2), system);
-	ck_assert(has_said("two different prefixes have the same hash"));
-}
-END_TEST
-
-START_TEST(ruler_asks_once_and_reuses_equal_bytes)
-{
-	char tools[33], system[33], value[2][4200];
-	struct rig_call *admit;
-	uint32_t at, count;
-
-	rig_rule(&rig);
-	send_large("6-0", 'a');
-	admit = rig_expect(&rig, "admit");
-	at = group(admit, 'X', &count);
-	(void)snprintf(value[0], sizeof(value[0]), "'%s'", rig_word(admit, at + 1));
-	(void)snprintf(value[1], sizeof(value[1]), "'%s'", rig_word(admit, at + 3));
-	rig_fini(&rig);
-	rig_init(&rig);
-
-	rule_over_family(tools, system);
-	send_large("6-0", 'a');
-	rig_answer(&rig, rig_expect(&rig, "GET px"), value[0]);
-	rig_answer(&rig, rig_expect(&rig, "GET px"), value[1]);
-	admit = rig_expect(&rig, "admit");
-	ck_assert_uint_eq(count_of(admit, 'X'), 0);
-	ck_assert_uint_eq(count_of(admit, 'E'), 1);
-	rig_answer(&rig, admit, "[OK 1000]");
-	send_large("7-0", 'a');
-	admit = rig_expect(&rig, "admit"); /* no further look */
-	ck_assert_uint_eq(count_of(admit, 'X'), 0);
-}
-END_TEST
-
-START_TEST(ruler_stores_a_segment_that_redis_does_not_have)
-{
-	char tools[33], system[33];
-	struct rig_call *admit;
-
-	rule_over_family(tools, system);
-	send_large("6-0", 'a');
-	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
-	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
-	admit = rig_expect(&rig, "admit");
-	ck_assert_uint_eq(count_of(admit, 'X'), 2);
-}
-END_TEST
-
-START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
-{
-	char tools[33], system[33], entries[9000];
-	struct rig_call *admit, *get;
-
-	rule_over_family(tools, system);
-	(void)snprintf(entries, sizeof(entries), "[[6-0 " SMALL "] %s",
-	               large_entry("7-0", 'a'));
-	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries),
-	               " [8-0 " SMALL "]]");
-	rig_hold(&rig, "admit");
-	rig_inbox(&rig, entries);
-	admit = rig_find(&rig, "admit"); /* what stands before goes at once */
-	ck_assert_str_eq(rig_word(admit, 3), "6-0");
-	rig_answer(&rig, admit, "[OK 1000]");
-	get = rig_find(&rig, "GET px");
-	ck_assert_ptr_null(rig_find(&rig, "admit"));
-	rig_answer(&rig, get, "~");
-	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
-	admit = rig_find(&rig, "admit");
-	ck_assert_str_eq(rig_word(admit, 1), "6-0");
-	ck_assert_str_eq(rig_word(admit, 3), "8-0");
-	ck_assert_uint_eq(count_of(admit, 'E'), 2);
-}
-END_TEST
-
-/* How many segments are asked for by now, all of them answered with `value`. */
-static uint32_t
-answer_segments(const char *value)
-{
-	struct rig_call *get;
-	uint32_t count = 0;
-
-	for (; (get = rig_find(&rig, "GET px")) != NULL; count++)
-		rig_answer(&rig, get, value);
-	return count;
-}
-
-/* The page takes two admissions, not one for each job that has to be compared. */
-START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
-{
-	char tools[33], system[33], entries[20000] = "[[6-0 " SMALL "]";
-	struct rig_call *admit;
-
-	rule_over_families("abc", tools, system);
-	for (char letter = 'a'; letter <= 'c'; letter++)
-		(void)snprintf(
-			entries + strlen(entries), sizeof(entries) - strlen(entries),
-			" %s [7-%d1 " SMALL "]",
-			large_entry((char[]){ '7', '-', letter - 'a' + '1', '0', 0 },
-		                    letter),
-			letter - 'a' + 1);
-	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries), "]");
-	rig_hold(&rig, "admit");
-	rig_hold(&rig, "GET px");
-	rig_inbox(&rig, entries);
-	rig_answer(&rig, rig_expect(&rig, "admit"), "[OK 1000]");
-	ck_assert_ptr_null(rig_find(&rig, "admit"));
-	ck_assert_uint_eq(answer_segments("~"),
-	                  4); /* the tools of all, and three prompts */
-	admit = rig_expect(&rig, "admit");
-	ck_assert_str_eq(rig_word(admit, 3), "7-31");
-	ck_assert_uint_eq(count_of(admit, 'E'), 6);
-	ck_assert_uint_eq(count_of(admit, 'X'), 4);
 }
 END_TEST
 
@@ -1187,11 +967,6 @@ main(void)
 		ruler_reads_fewer_entries_when_they_are_large,
 		ruler_never_reads_so_many_that_large_ones_could_flood_it,
 		ruler_retries_a_blocking_read_that_was_lost_alone,
-		ruler_compares_bytes_before_it_reuses_a_segment,
-		ruler_asks_once_and_reuses_equal_bytes,
-		ruler_stores_a_segment_that_redis_does_not_have,
-		ruler_waits_for_a_segment_and_loses_no_job,
-		ruler_asks_for_all_segments_that_a_page_wants_at_once,
 		ruler_stores_the_event_cursor_with_what_it_decided,
 		ruler_reads_events_often_while_something_is_due,
 		ruler_elects_one_writer_when_a_worker_is_there,

@@ -1,0 +1,262 @@
+/* Segments of prompts: stored once, and reused only byte for byte. */
+#include "common/codec/protocol_record.h"
+#include "tests/lib/ruler_rig.h"
+#include "tests/lib/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SMALL "[upstream claude body '{\"model\":\"m\",\"messages\":[]}']"
+
+static struct rig rig;
+
+static void
+open_rig(void)
+{
+	rig_init(&rig);
+}
+
+static void
+close_rig(void)
+{
+	rig_fini(&rig);
+}
+
+/* A job whose system prompt is worth its own segment. */
+static const char *
+large_entry(const char *id, char letter)
+{
+	static char text[4096];
+	char system[2001];
+
+	memset(system, letter, 2000);
+	system[2000] = '\0';
+	(void)snprintf(text, sizeof(text),
+	               "[%s [upstream claude body '{\"model\":\"m\",\"system\":\"%s\","
+	               "\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]}']]",
+	               id, system);
+	return text;
+}
+
+static void
+send_large(const char *id, char letter)
+{
+	char text[4200];
+
+	(void)snprintf(text, sizeof(text), "[%s]", large_entry(id, letter));
+	rig_inbox(&rig, text);
+}
+
+/* The record of the family that an admit has stored. */
+static void
+append_family(char *out, size_t size, const char *tools, const char *system)
+{
+	struct protocol_family family = { .live = 1, .input = 4, .output = 1024 };
+	char lanes[64], px[80], record[400];
+	size_t len;
+
+	(void)snprintf(lanes, sizeof(lanes), "%s.0", system);
+	(void)snprintf(px, sizeof(px), "%s,%s", tools, system);
+	family.pool = SPAN("default");
+	family.budget = SPAN("claude:large");
+	family.lanes = span_from(lanes);
+	family.ancestors = SPAN("");
+	family.px = span_from(px);
+	family.route = SPAN("claude/m");
+	ck_assert_int_eq(
+		protocol_record_print_family(&family, record, sizeof(record) - 1, &len),
+		0);
+	record[len] = '\0';
+	(void)snprintf(out + strlen(out), size - strlen(out), " %s '%s'", system, record);
+}
+
+/* Takes over a namespace that already has the families of `send_large(…, letter)`; the
+ * ids are those of the last one. */
+static void
+rule_over_families(const char *letters, char tools[33], char system[33])
+{
+	char families[4000] = "[0 [";
+	struct rig_call *admit;
+	uint32_t at, count;
+
+	rig_rule(&rig); /* once, to learn the ids */
+	for (const char *letter = letters; *letter; letter++) {
+		send_large("6-0", *letter);
+		admit = rig_expect(&rig, "admit");
+		at = rig_group(admit, 'X', &count);
+		if (count == 2)
+			(void)snprintf(tools, 33, "%s", rig_word(admit, at));
+		(void)snprintf(system, 33, "%s", rig_word(admit, at + 2 * (count - 1)));
+		append_family(families, sizeof(families), tools, system);
+		rig_answer(&rig, admit, "[OK 1000]");
+	}
+	rig_fini(&rig);
+	rig_init(&rig);
+	(void)snprintf(families + strlen(families), sizeof(families) - strlen(families),
+	               "]]");
+	rig_rule_over(&rig, families, "[0 []]");
+}
+
+static void
+rule_over_family(char tools[33], char system[33])
+{
+	rule_over_families("a", tools, system);
+}
+
+START_TEST(ruler_compares_bytes_before_it_reuses_a_segment)
+{
+	char tools[33], system[33];
+	struct rig_call *get, *admit;
+	uint32_t at, count;
+
+	rule_over_family(tools, system);
+	send_large("6-0", 'a');
+	get = rig_expect(&rig, "GET px");
+	ck_assert_str_eq(strchr(rig_word(get, 0), ':') + 1 + 3, tools);
+	rig_answer(&rig, get, "'not these bytes'");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	admit = rig_expect(&rig, "admit"); /* all below it have other ids, too */
+	at = rig_group(admit, 'X', &count);
+	ck_assert_uint_eq(count, 2);
+	ck_assert_str_ne(rig_word(admit, at), tools);
+	ck_assert_str_ne(rig_word(admit, at + 2), system);
+	ck_assert(strstr(rig.notes, "two different prefixes have the same hash") != NULL);
+}
+END_TEST
+
+START_TEST(ruler_asks_once_and_reuses_equal_bytes)
+{
+	char tools[33], system[33], value[2][4200];
+	struct rig_call *admit;
+	uint32_t at, count;
+
+	rig_rule(&rig);
+	send_large("6-0", 'a');
+	admit = rig_expect(&rig, "admit");
+	at = rig_group(admit, 'X', &count);
+	(void)snprintf(value[0], sizeof(value[0]), "'%s'", rig_word(admit, at + 1));
+	(void)snprintf(value[1], sizeof(value[1]), "'%s'", rig_word(admit, at + 3));
+	rig_fini(&rig);
+	rig_init(&rig);
+
+	rule_over_family(tools, system);
+	send_large("6-0", 'a');
+	rig_answer(&rig, rig_expect(&rig, "GET px"), value[0]);
+	rig_answer(&rig, rig_expect(&rig, "GET px"), value[1]);
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 0);
+	ck_assert_uint_eq(rig_group_count(admit, 'E'), 1);
+	rig_answer(&rig, admit, "[OK 1000]");
+	send_large("7-0", 'a');
+	admit = rig_expect(&rig, "admit"); /* no further look */
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 0);
+}
+END_TEST
+
+START_TEST(ruler_stores_a_segment_that_redis_does_not_have)
+{
+	char tools[33], system[33];
+	struct rig_call *admit;
+
+	rule_over_family(tools, system);
+	send_large("6-0", 'a');
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 2);
+}
+END_TEST
+
+START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
+{
+	char tools[33], system[33], entries[9000];
+	struct rig_call *admit, *get;
+
+	rule_over_family(tools, system);
+	(void)snprintf(entries, sizeof(entries), "[[6-0 " SMALL "] %s",
+	               large_entry("7-0", 'a'));
+	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries),
+	               " [8-0 " SMALL "]]");
+	rig_hold(&rig, "admit");
+	rig_inbox(&rig, entries);
+	admit = rig_find(&rig, "admit"); /* what stands before goes at once */
+	ck_assert_str_eq(rig_word(admit, 3), "6-0");
+	rig_answer(&rig, admit, "[OK 1000]");
+	get = rig_find(&rig, "GET px");
+	ck_assert_ptr_null(rig_find(&rig, "admit"));
+	rig_answer(&rig, get, "~");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	admit = rig_find(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 1), "6-0");
+	ck_assert_str_eq(rig_word(admit, 3), "8-0");
+	ck_assert_uint_eq(rig_group_count(admit, 'E'), 2);
+}
+END_TEST
+
+/* How many segments are asked for by now, all of them answered with `value`. */
+static uint32_t
+answer_segments(const char *value)
+{
+	struct rig_call *get;
+	uint32_t count = 0;
+
+	for (; (get = rig_find(&rig, "GET px")) != NULL; count++)
+		rig_answer(&rig, get, value);
+	return count;
+}
+
+/* The page takes two admissions, not one for each job that has to be compared. */
+START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
+{
+	char tools[33], system[33], entries[20000] = "[[6-0 " SMALL "]";
+	struct rig_call *admit;
+
+	rule_over_families("abc", tools, system);
+	for (char letter = 'a'; letter <= 'c'; letter++)
+		(void)snprintf(
+			entries + strlen(entries), sizeof(entries) - strlen(entries),
+			" %s [7-%d1 " SMALL "]",
+			large_entry((char[]){ '7', '-', letter - 'a' + '1', '0', 0 },
+		                    letter),
+			letter - 'a' + 1);
+	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries), "]");
+	rig_hold(&rig, "admit");
+	rig_hold(&rig, "GET px");
+	rig_inbox(&rig, entries);
+	rig_answer(&rig, rig_expect(&rig, "admit"), "[OK 1000]");
+	ck_assert_ptr_null(rig_find(&rig, "admit"));
+	ck_assert_uint_eq(answer_segments("~"),
+	                  4); /* the tools of all, and three prompts */
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 3), "7-31");
+	ck_assert_uint_eq(rig_group_count(admit, 'E'), 6);
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 4);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		ruler_compares_bytes_before_it_reuses_a_segment,
+		ruler_asks_once_and_reuses_equal_bytes,
+		ruler_stores_a_segment_that_redis_does_not_have,
+		ruler_waits_for_a_segment_and_loses_no_job,
+		ruler_asks_for_all_segments_that_a_page_wants_at_once,
+	};
+	Suite *suite = suite_create("ruler_segments");
+	TCase *promises = tcase_create("promises");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(promises, open_rig, close_rig);
+	tcase_set_timeout(promises, 20);
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
+		tcase_add_test(promises, tests[i]);
+	suite_add_tcase(suite, promises);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
