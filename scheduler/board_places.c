@@ -7,7 +7,7 @@
 
 #define ROUTE_MS  3600000 /* a place without a job of a route for longer is left */
 #define MINUTE_MS 60000
-#define NO_PAST   UINT32_MAX
+#define STEPS     8 /* of the hand, when all are taken */
 
 /* A family, by the prefix that it shares with those at other places. */
 struct cell {
@@ -48,7 +48,7 @@ struct board_places {
 	struct used used[BOARD_PLACES_ROUTES];
 	uint32_t *past_of; /* by place of the ruler, plus one; 0 none */
 	struct past pasts[BOARD_PLACES_PASTS];
-	uint32_t pasts_count;
+	uint32_t pasts_count, hand;
 };
 
 int
@@ -277,18 +277,21 @@ find_past(const struct board *board, const struct board_row *row)
 	return past && id_equals(past->family, row->id) ? past : NULL;
 }
 
-/* The one that was idle for longest goes. */
+/* One that was idle for a minute goes, if there is one near; else nobody does: where more
+ * families work than there is room for, those that came first are shown. */
 static struct past *
-free_past(struct board_places *it)
+free_past(struct board_places *it, uint64_t now_ms)
 {
-	struct past *oldest = &it->pasts[0];
-
 	if (it->pasts_count < BOARD_PLACES_PASTS)
 		return &it->pasts[it->pasts_count++];
-	for (uint32_t i = 1; i < BOARD_PLACES_PASTS; i++)
-		if (it->pasts[i].moved_ms < oldest->moved_ms)
-			oldest = &it->pasts[i];
-	return oldest;
+	for (uint32_t i = 0; i < STEPS; i++) {
+		struct past *past = &it->pasts[it->hand];
+
+		it->hand = (it->hand + 1) % BOARD_PLACES_PASTS;
+		if (past->moved_ms + MINUTE_MS < now_ms)
+			return past;
+	}
+	return NULL;
 }
 
 /* What a family did before it had a past here is not known, unless it is new. */
@@ -296,9 +299,11 @@ static struct past *
 begin_past(struct board *board, const struct board_row *row, uint64_t now_ms)
 {
 	const struct board_trail *trail = &board->trails[row->place];
-	struct past *past = free_past(board->places);
+	struct past *past = free_past(board->places, now_ms);
 	bool fresh = !id_equals(trail->id, row->id) || trail->first + 2 > board->samples;
 
+	if (!past)
+		return NULL;
 	*past = (struct past){
 		.family = row->id,
 		.minute = now_ms / MINUTE_MS,
@@ -338,20 +343,23 @@ grow(uint32_t *to, uint64_t *base, uint64_t now)
 static void
 sample(struct board *board, const struct board_row *row, uint64_t now_ms)
 {
-	uint64_t hits = family_of(board, row)->sum.hits;
 	struct past *past = find_past(board, row);
 	struct minute *minute;
 
+	if (!past && row->jobs == 0 && row->running == 0)
+		return; /* of most families, this is all that is looked at */
 	if (!past && row->waiting == 0 && row->running == 0 &&
 	    family_of(board, row)->seen_ms + MINUTE_MS < now_ms)
 		return;
 	if (!past)
 		past = begin_past(board, row, now_ms);
+	if (!past)
+		return;
 	if (past->base.jobs != row->jobs)
 		past->moved_ms = now_ms;
 	minute = turn_to(past, now_ms / MINUTE_MS);
 	grow(&minute->requests, &past->base.jobs, row->jobs);
-	grow(&minute->hits, &past->base.hits, hits);
+	grow(&minute->hits, &past->base.hits, family_of(board, row)->sum.hits);
 	grow(&minute->read, &past->base.read, row->read);
 	grow(&minute->written, &past->base.written, row->written);
 }

@@ -18,7 +18,7 @@
 
 #include "scheduler/board.h"
 
-#define BOARD_PLACES_PASTS   1024 /* the cell that was idle for longest goes */
+#define BOARD_PLACES_PASTS   1024 /* cells that were idle for a minute go */
 #define BOARD_PLACES_MINUTES 60
 #define BOARD_PLACES_ROUTES  4096 /* whose places are known; a power of 2 */
 

@@ -287,6 +287,10 @@ def story_of_workers(fleet, seen):
     seen.await_now('warmq_slots{pool="default"} == 0')
     fleet.start_worker("worker-b", 5, "--lease", "2s")
     fleet.collect(4, 30, "killed")
+    fleet.warmq("worker", "quiet", "worker-b")
+    seen.await_seen("warmq_worker_quiet == 1")
+    fleet.warmq("worker", "resume", "worker-b")
+    seen.await_now("warmq_worker_quiet == 0")
 
 
 def story_of_a_frozen_fleet(fleet, seen):
