@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 
 #include "common/buffer.h"
+#include "common/codec/protocol.h"
+#include "common/io/hangup.h"
 #include "common/text.h"
 
 #include <signal.h>
@@ -168,7 +170,17 @@ cli_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	if (!hangup_is_ignored())
+		sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+bool
+cli_is_job_id(const char *text)
+{
+	struct protocol_job_id id;
+
+	return protocol_parse_job_id(span_from(text), &id) == 0;
 }
 
 bool

@@ -51,7 +51,7 @@ struct cli {
 
 struct verb {
 	const char *name;
-	const char *usage;   /* behind "warmq " */
+	const char *usage; /* behind "warmq "; words without dashes first, in capitals */
 	const char *summary; /* one line */
 	const char *details; /* paragraphs of the help page; may be NULL */
 	const struct options_table options;
@@ -62,6 +62,9 @@ struct verb {
 
 /* Prints "warmq VERB: <sentence>" on stderr and answers `code`. */
 int cli_fail(enum cli_exit code, const char *format, ...) PRINTF(2, 3);
+
+/* What XADD answers: MS-N, or MS-N.K for a job of a pack. */
+bool cli_is_job_id(const char *text);
 
 /* Prints a value as one line of JSON on stdout and releases it. */
 void cli_print_json(json_t *value);

@@ -229,15 +229,6 @@ find_job(struct store *store, const char *id, json_t *job)
 	return code;
 }
 
-static bool
-is_job_id(const char *id)
-{
-	size_t digits = strspn(id, "0123456789");
-	size_t rest = strspn(id + digits, "0123456789-.");
-
-	return digits > 0 && id[digits] == '-' && id[digits + rest] == '\0';
-}
-
 static int
 run_show(struct cli *cli)
 {
@@ -246,7 +237,7 @@ run_show(struct cli *cli)
 	char *text;
 	int code;
 
-	if (cli->argc != 1 || !is_job_id(cli->argv[0]))
+	if (cli->argc != 1 || !cli_is_job_id(cli->argv[0]))
 		return cli_fail(CLI_USAGE, "Say which: warmq job show ID, as `warmq "
 		                           "enqueue` or XADD answered it.");
 	code = store_open(cli, &store);
@@ -281,7 +272,7 @@ run_cancel(struct cli *cli)
 	struct span what;
 	int code;
 
-	if (cli->argc != 1 || !is_job_id(cli->argv[0]))
+	if (cli->argc != 1 || !cli_is_job_id(cli->argv[0]))
 		return cli_fail(CLI_USAGE, "Say which: warmq job cancel ID.");
 	code = store_open(cli, &store);
 	if (code != CLI_OK)

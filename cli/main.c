@@ -95,6 +95,16 @@ refuse_verb(int count, char **words)
 	return cli_fail(CLI_USAGE, "There is no verb like that. See `warmq help`.");
 }
 
+/* What stands alone comes first in a usage, in capitals. */
+static bool
+takes_words(const struct verb *verb)
+{
+	const char *rest = verb->usage + strlen(verb->name);
+
+	rest += strspn(rest, " [");
+	return *rest >= 'A' && *rest <= 'Z';
+}
+
 static int
 run_verb(const struct verb *verb, int argc, char **argv)
 {
@@ -108,6 +118,10 @@ run_verb(const struct verb *verb, int argc, char **argv)
 		return cli_fail(CLI_USAGE, "%s", error.text);
 	if (cli->help)
 		return print_verb_help(verb);
+	if (positional > 0 && !takes_words(verb))
+		return cli_fail(CLI_USAGE,
+		                "\"%.60s\" is too much: usage: warmq %s. See --help.",
+		                argv[1], verb->usage);
 	cli->argc = positional;
 	cli->argv = argv + 1;
 	if (!cli->redis)

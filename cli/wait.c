@@ -221,6 +221,13 @@ run(struct cli *cli)
 
 	if (cli->argc == 0)
 		return cli_fail(CLI_USAGE, "Say which jobs: warmq wait ID [ID...].");
+	for (int i = 0; i < cli->argc; i++)
+		if (!cli_is_job_id(cli->argv[i]))
+			return cli_fail(
+				CLI_USAGE,
+				"\"%.60s\" is no id of a job, as `warmq enqueue` or "
+				"XADD answers it.",
+				cli->argv[i]);
 	code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;

@@ -282,9 +282,8 @@ ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 		return RULER_PLACE_TAKEN;
 	}
 	if (missing)
-		make_dead(
-			job, "prefix_missing",
-			"there is no named prefix of this name, and none came for 10 s");
+		make_dead(job, "prefix_missing",
+		          ruler_prefix_why(ruler, job->envelope->prefix));
 	if (job->kind == RULER_JOB_RUN)
 		ruler_job_identify(&ruler->admit.reader, prefix, job);
 	if (job->kind == RULER_JOB_RUN)

@@ -52,6 +52,16 @@ ruler_prefix_find(struct ruler *ruler, struct span name, struct span *ret_conten
 	return 0;
 }
 
+const char *
+ruler_prefix_why(struct ruler *ruler, struct span name)
+{
+	const struct ruler_prefix *prefix = find(ruler, id_of(name, NAME_SEED));
+
+	return prefix && prefix->why[0]
+	               ? prefix->why
+	               : "there is no named prefix of this name, and none came for 10 s";
+}
+
 void
 ruler_prefix_ask(struct ruler *ruler, struct span name, struct call_list *out)
 {
@@ -97,6 +107,10 @@ ruler_prefix_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler->admit.waits = false;
 	prefix->page = ruler->page_serial;
 	prefix->missing = reply->kind != REPLY_TEXT;
+	prefix->why[0] = '\0';
+	if (reply->kind == REPLY_ERROR)
+		(void)snprintf(prefix->why, sizeof(prefix->why),
+		               "the named prefix is no string in Redis");
 	if (prefix->missing)
 		return;
 	if (reply->text.len > ruler->config->job_size_max) {
@@ -108,6 +122,8 @@ ruler_prefix_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		return;
 	}
 	prefix->missing = !ruler_segments_find(&ruler->prefix_values, prefix->name).data;
+	(void)snprintf(prefix->why, sizeof(prefix->why),
+	               "the named prefix is not valid: %s", error.text);
 	ruler_note(ruler, RULER_ERROR, "the named prefix %s is not valid%s: %s",
 	           prefix->text,
 	           prefix->missing ? "" : ", the last good one stays in use", error.text);

@@ -12,6 +12,9 @@
  * ERR_NOT_FOUND: there is none. */
 MUST_USE int ruler_prefix_find(struct ruler *ruler, struct span name,
                                struct span *ret_content);
+/* Why a prefix that was looked for is missing, as a sentence. */
+const char *ruler_prefix_why(struct ruler *ruler, struct span name);
+
 void ruler_prefix_ask(struct ruler *ruler, struct span name, struct call_list *out);
 
 /* Through the inbox. */

@@ -210,11 +210,14 @@ struct ruler_undecided {
 	struct buffer payload;
 };
 
+#define RULER_PREFIX_WHY_SIZE 240
+
 struct ruler_prefix {
 	struct id128 name; /* hash */
 	char text[TEXT_NAME_MAX + 1];
 	uint32_t page; /* serial of the page for which it was asked */
 	bool missing;
+	char why[RULER_PREFIX_WHY_SIZE]; /* it is there and of no use */
 };
 
 struct ruler_granted_lane {

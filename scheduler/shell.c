@@ -1,5 +1,6 @@
 #include "scheduler/shell.h"
 
+#include "common/io/hangup.h"
 #include "common/io/log.h"
 #include "common/io/redis.h"
 #include "scheduler/admin.h"
@@ -30,7 +31,7 @@ struct shell {
 	uv_loop_t loop;
 	uv_timer_t timer, clock;
 	uv_prepare_t prepare;
-	uv_signal_t term, interrupt, dump;
+	uv_signal_t term, interrupt, hangup, dump;
 	struct record *record; /* NULL: none is kept */
 	const char *record_path;
 	struct redis *main, *waiting;
@@ -394,6 +395,7 @@ close_all(struct shell *shell)
 	uv_close((uv_handle_t *)&shell->prepare, NULL);
 	uv_close((uv_handle_t *)&shell->term, NULL);
 	uv_close((uv_handle_t *)&shell->interrupt, NULL);
+	uv_close((uv_handle_t *)&shell->hangup, NULL);
 	uv_close((uv_handle_t *)&shell->dump, NULL);
 	shell->admin = admin_close(shell->admin);
 	redis_destroy(shell->main, NULL, NULL);
@@ -439,17 +441,21 @@ open_handles(struct shell *shell)
 	(void)uv_prepare_init(&shell->loop, &shell->prepare);
 	(void)uv_signal_init(&shell->loop, &shell->term);
 	(void)uv_signal_init(&shell->loop, &shell->interrupt);
+	(void)uv_signal_init(&shell->loop, &shell->hangup);
 	(void)uv_signal_init(&shell->loop, &shell->dump);
 	shell->timer.data = shell;
 	shell->clock.data = shell;
 	shell->prepare.data = shell;
 	shell->term.data = shell;
 	shell->interrupt.data = shell;
+	shell->hangup.data = shell;
 	shell->dump.data = shell;
 	(void)uv_prepare_start(&shell->prepare, on_prepare);
 	(void)uv_timer_start(&shell->clock, on_clock, 1000, 1000);
 	(void)uv_signal_start(&shell->term, on_signal, SIGTERM);
 	(void)uv_signal_start(&shell->interrupt, on_signal, SIGINT);
+	if (!hangup_is_ignored())
+		(void)uv_signal_start(&shell->hangup, on_signal, SIGHUP);
 	(void)uv_signal_start(&shell->dump, on_dump, SIGUSR1);
 }
 

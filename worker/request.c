@@ -16,6 +16,22 @@ upstream_name(const struct run *run)
 	return (struct span){ budget, strcspn(budget, "@:") };
 }
 
+/* What a program of the user's should run is nothing for a provider to be paid for. */
+static int
+check_handler(const struct run *run, char *ret_why)
+{
+	struct span name = run->envelope.handler;
+
+	if (name.len == 0)
+		return 0;
+	(void)snprintf(
+		ret_why, REQUEST_WHY_SIZE,
+		"The job is for the handler %.*s, and the workers of its pool send "
+		"requests: start them with worker.handler, or send it without.",
+		(int)MIN(name.len, 64), name.data);
+	return ERR_UNSUPPORTED;
+}
+
 static int
 find_upstream(const struct run *run, struct request *request, char *ret_why)
 {
@@ -226,7 +242,9 @@ request_build(const struct run *run, struct request *request,
 	buffer_init(&request->traceparent, 256);
 	ret_why[0] = '\0';
 
-	err = find_upstream(run, request, ret_why);
+	err = check_handler(run, ret_why);
+	if (err == 0)
+		err = find_upstream(run, request, ret_why);
 	if (err == 0)
 		err = write_body(run, request, ret_why);
 	if (err == 0)

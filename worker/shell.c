@@ -1,5 +1,6 @@
 #include "worker/shell.h"
 
+#include "common/io/hangup.h"
 #include "common/io/log.h"
 #include "common/io/redis.h"
 #include "common/io/redis_listen.h"
@@ -53,7 +54,7 @@ struct shell {
 	uv_prepare_t prepare;
 	uv_check_t check;
 	uv_timer_t timer;
-	uv_signal_t signals[2];
+	uv_signal_t signals[3];
 	struct lag lag;
 	struct measure measure;
 	struct health_sources sources;
@@ -473,7 +474,7 @@ open_context(struct shell *shell)
 static void
 open_handles(struct shell *shell)
 {
-	static const int numbers[] = { SIGTERM, SIGINT };
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
 
 	(void)uv_prepare_init(&shell->loop, &shell->prepare);
 	(void)uv_check_init(&shell->loop, &shell->check);
@@ -486,7 +487,8 @@ open_handles(struct shell *shell)
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		(void)uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
-		(void)uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
+		if (numbers[i] != SIGHUP || !hangup_is_ignored())
+			(void)uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
 	}
 }
 

@@ -125,6 +125,8 @@ upstream_complaint(const struct config_upstream *upstream)
 
 	if (upstream->path[0] != '/')
 		return "has a path that does not begin with /";
+	if (upstream->query[0] == '?')
+		return "has a query that begins with a question mark; leave that out";
 	if (has_env && has_file)
 		return "has key_env and key_file; one of them is enough";
 	if (upstream->auth != CONFIG_AUTH_NONE && !has_env && !has_file)

@@ -341,6 +341,28 @@ fail_yaml(const yaml_parser_t *parser, const char *name, struct config_error *re
 }
 
 /* Parses onto `config`, which may be left half changed. */
+/* "---" begins another document: what stands there would be left out without a word. */
+static int
+refuse_more(yaml_parser_t *parser, const char *name, struct config_error *reterr)
+{
+	yaml_document_t document;
+	yaml_node_t *root;
+	size_t line;
+
+	if (!yaml_parser_load(parser, &document))
+		return fail_yaml(parser, name, reterr);
+	root = yaml_document_get_root_node(&document);
+	line = root ? root->start_mark.line + 1 : 0;
+	yaml_document_delete(&document);
+	if (!root)
+		return 0;
+	(void)snprintf(reterr->message, sizeof reterr->message,
+	               "%s:%zu: a second document begins; a configuration has one", name,
+	               line);
+	reterr->line = (uint32_t)line;
+	return ERR_MALFORMED;
+}
+
 static int
 parse_onto(struct config *config, struct span text, const char *name,
            struct config_error *reterr)
@@ -364,6 +386,8 @@ parse_onto(struct config *config, struct span text, const char *name,
 	if (root && !(root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
 		err = parse_section(&parse, root, CONFIG_SECTION_ROOT, config);
 	yaml_document_delete(&document);
+	if (err == 0 && root)
+		err = refuse_more(&parser, name, reterr);
 	yaml_parser_delete(&parser);
 	return err;
 }

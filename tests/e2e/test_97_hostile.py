@@ -1,5 +1,6 @@
 """Attacks that were thought up from the documents alone; each one broke something once."""
 
+import signal
 import socket
 
 from fleet import Fleet, anthropic_body, long_text, wait_until
@@ -88,3 +89,33 @@ pools:
         fleet.burst([body] * 3, route="right")
         fleet.start_worker("left", 10, "--pool", "left")
         fleet.collect(3, reply="left")
+
+
+def test_a_closed_terminal_ends_everybody_in_order(tmp_path):
+    with Fleet(tmp_path) as fleet:
+        fleet.start_all()
+        for name in ("worker-1", "scheduler"):
+            process = fleet.processes.pop(name)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(10) == 0, name
+        assert fleet.redis("ZCARD", "warmq:workers") == 0
+
+
+def test_a_job_for_a_handler_is_not_sent_to_a_provider(tmp_path):
+    with Fleet(tmp_path) as fleet:
+        fleet.start_all()
+        fleet.enqueue([anthropic_body("mine")], handler="summarise")
+        result, = fleet.collect(1).values()
+        assert (result["state"], result["reason"]) == ("dead", "unsupported")
+        assert fleet.stats()["requests"] == 0
+
+
+def test_a_named_prefix_that_is_not_valid_is_not_called_missing(tmp_path):
+    with Fleet(tmp_path) as fleet:
+        fleet.start_all()
+        fleet.redis("SET", "warmq:prefix:bad", "no JSON")
+        fleet.redis("XADD", "warmq:jobs", "1-1", "upstream", "main", "reply", "results",
+                    "prefix", "bad", "body", anthropic_body("old enough not to wait"))
+        result, = fleet.collect(1).values()
+        assert result["reason"] == "prefix_missing"
+        assert result["text"].startswith("the named prefix is not valid: the prefix is not JSON")

@@ -65,3 +65,10 @@ def test_what_cannot_be_is_said(scheduler):
         "why", url="http://127.0.0.1:9", check=3)
     assert "No job of this route is remembered" in warmq("why", "nobody", url=url_of(scheduler),
                                                          check=4)
+
+
+def test_words_that_mean_nothing_are_refused(server):
+    for words in (["hold", "off", "triage"], ["worker", "ls", "x"], ["wait", "x"],
+                  ["job", "show", "99999999999999999999-0"], ["version", "1"]):
+        said = warmq(*words, "--redis", server.url, check=2)
+        assert words[-1] in said or "Say which" in said, said

@@ -155,6 +155,7 @@ END_TEST
 
 START_TEST(config_unknown_keys_are_errors_with_line_and_nearest_key)
 {
+	refused("namespace: a\n---\nredis: x\n", ERR_MALFORMED, 3, "second document");
 	refused("namespace: a\nredsi: x\n", ERR_UNKNOWN_KEY, 2,
 	        "w.yaml:2: redsi is not a known key; did you mean redis?");
 	refused("upstreams:\n  main:\n    dialekt: raw\n", ERR_UNKNOWN_KEY, 3,
@@ -254,6 +255,8 @@ START_TEST(config_finish_checks_what_needs_to_be_seen_whole)
 	unfinished("upstreams: {a: {url: http://x, key_env: A, key_file: b}}", "enough");
 	unfinished("upstreams: {a: {url: http://x, auth: none, path: v1}}",
 	           "begin with /");
+	unfinished("upstreams: {a: {url: http://x, auth: none, query: '?a=b'}}",
+	           "question mark");
 	unfinished("upstreams: {a: {url: http://x, auth: none, usage_path: u}}",
 	           "raw only");
 	unfinished("models: [{class: a}]", "without match");
