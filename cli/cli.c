@@ -170,8 +170,7 @@ cli_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	if (!hangup_is_ignored())
-		sigaction(SIGHUP, &action, NULL);
+	sigaction(hangup_number(), &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 

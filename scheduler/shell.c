@@ -454,8 +454,7 @@ open_handles(struct shell *shell)
 	(void)uv_timer_start(&shell->clock, on_clock, 1000, 1000);
 	(void)uv_signal_start(&shell->term, on_signal, SIGTERM);
 	(void)uv_signal_start(&shell->interrupt, on_signal, SIGINT);
-	if (!hangup_is_ignored())
-		(void)uv_signal_start(&shell->hangup, on_signal, SIGHUP);
+	(void)uv_signal_start(&shell->hangup, on_signal, hangup_number());
 	(void)uv_signal_start(&shell->dump, on_dump, SIGUSR1);
 }
 

@@ -12,7 +12,6 @@
 #include "worker/spool.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -474,7 +473,7 @@ open_context(struct shell *shell)
 static void
 open_handles(struct shell *shell)
 {
-	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
+	const int numbers[] = { SIGTERM, SIGINT, hangup_number() };
 
 	(void)uv_prepare_init(&shell->loop, &shell->prepare);
 	(void)uv_check_init(&shell->loop, &shell->check);
@@ -487,8 +486,7 @@ open_handles(struct shell *shell)
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		(void)uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
-		if (numbers[i] != SIGHUP || !hangup_is_ignored())
-			(void)uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
+		(void)uv_signal_start(&shell->signals[i], on_signal, numbers[i]);
 	}
 }
 

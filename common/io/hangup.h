@@ -5,15 +5,16 @@
 #define COMMON_IO_HANGUP_H
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-static inline bool
-hangup_is_ignored(void)
+/* The signal to catch; 0, which no call takes, if it is ignored. */
+static inline int
+hangup_number(void)
 {
 	struct sigaction now;
 
-	return sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+	return sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN ? 0
+	                                                                       : SIGHUP;
 }
 
 #endif
