@@ -478,6 +478,7 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 	struct family *family = &core->families[index];
 	struct credit found = family->credit;
 	uint32_t places = credit_shut_places(core, family), started = found.found_started;
+	bool taken;
 
 	VERIFY(core->recovering);
 	VERIFY(index < core->config.families_max);
@@ -492,7 +493,8 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 	core->lanes[family_leaf(family)].bump |= found.found_unclaimed > 0;
 	if (places == 0 || found.found_unclaimed + started == 0)
 		return;
-	if (started == 0 && is_taken(core, family, places))
+	taken = is_taken(core, family, places);
+	if (started == 0 && taken)
 		return;
 	MARK(credit_goes_on_after_a_restart);
 	if (found.found_unclaimed > 0)
@@ -511,6 +513,12 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 		.look_ms = core->now_ms + credit_patience(core, family),
 		.ticket_deadline_ms = core->now_ms + credit_patience(core, family),
 	};
+	/* Both were sent when a lane above was open, and it has expired since.  One that
+	 * is handed back must not be taken again beside the other. */
+	if (taken && !family->credit.revoked) {
+		MARK(credit_found_beside_another);
+		family->credit.revoke = true;
+	}
 	credit_count_on(core, family, family->credit.out);
 	restore_stage(core, family);
 }

@@ -21,6 +21,14 @@ look_up(const struct oracle *oracle, const struct site_call *call, uint32_t bloc
 	                        call->ask.blocks[block].hash, ret_node) == 0;
 }
 
+/* Each pool writes a prefix for itself: its jobs wait apart from those of others. */
+static uint32_t
+node_of(struct oracle *oracle, const struct site_call *call, uint32_t block)
+{
+	return oracle_book_node_make(oracle, call->ask.scope ^ call->ask.pool.low,
+	                             call->ask.blocks[block].hash);
+}
+
 /* The lease on whose behalf the request runs; ORACLE_NONE if it has ended meanwhile. */
 static uint32_t
 lease_of(const struct oracle *oracle, const struct site_call *call)
@@ -170,8 +178,7 @@ judge_block(struct oracle *oracle, struct oracle_request *request, uint32_t bloc
 	bool is_known = look_up(oracle, call, block, &seen);
 	bool is_readable = is_known && seen.readable_us <= oracle->agenda->now_us &&
 	                   oracle->agenda->now_us < seen.expires_us;
-	uint32_t index = oracle_book_node_make(oracle, call->ask.scope,
-	                                       call->ask.blocks[block].hash);
+	uint32_t index = node_of(oracle, call, block);
 	uint32_t writers;
 
 	if (is_readable) {
@@ -223,7 +230,7 @@ on_accepted(void *context, struct site_call *call)
 		if (block->marker == CACHE_MARKER_NONE ||
 		    tokens_up_to(call, i) < call->ask.minimum_tokens)
 			continue;
-		node = oracle_book_node_make(oracle, call->ask.scope, block->hash);
+		node = node_of(oracle, call, i);
 		if (!usage->known)
 			excuse(oracle, node, "its usage was not told");
 		if (usage->read_tokens == 0 && usage->written_tokens == 0)
@@ -282,8 +289,7 @@ on_refused(void *context, struct site_call *call)
 
 		if (call->ask.blocks[i].marker == CACHE_MARKER_NONE)
 			continue;
-		node = oracle_book_node_make(oracle, call->ask.scope,
-		                             call->ask.blocks[i].hash);
+		node = node_of(oracle, call, i);
 		if (++oracle->nodes[node].refusals >= REFUSALS_MAX)
 			excuse(oracle, node, "three of its leaders were refused");
 	}

@@ -60,6 +60,7 @@ struct site_ask {
 	uint64_t nonce;        /* session, slot and number of the lease */
 	uint32_t slot;
 	uint64_t q;
+	struct id128 pool; /* of the worker */
 };
 
 enum site_phase {

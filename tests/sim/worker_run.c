@@ -292,6 +292,7 @@ send_request(struct worker_run *run)
 
 	fill_ask(run, &ask);
 	ask.nonce = worker->disk_nonce;
+	ask.pool = id_of(span_from(worker->pool), 0);
 	run->phase = WORKER_RUN_SENT;
 	run->sent_ms = worker_host_now_ms(worker);
 	run->call = site_start(worker->site, &ask, client);
