@@ -373,6 +373,39 @@ START_TEST(recover_waits_for_what_happened_while_it_read)
 }
 END_TEST
 
+/* Sent while S could be read; it has expired while nobody ruled.  Both may write it now
+ * if they are handed back and taken again: one of them is not to be. */
+START_TEST(recover_lets_one_of_two_leaders_below_an_expired_prompt_be_taken_again)
+{
+	struct core_rig *rig = fresh(20);
+	uint32_t credits = 0;
+
+	(void)core_rig_admit(rig, "S", 5);
+	ck_assert(core_rig_drain(rig, LONG));
+	rig->knobs.cold_ms = 10000000; /* they hang */
+	(void)core_rig_admit(rig, "S/A", 5);
+	(void)core_rig_admit(rig, "S/B", 5);
+	core_rig_run(rig, 1000);
+	ck_assert_int_eq(core_rig_node(rig, "A")->gate, LANE_WRITING);
+	ck_assert_int_eq(core_rig_node(rig, "B")->gate, LANE_WRITING);
+	ck_assert_uint_eq(rig->starts_count, 2);
+	rig->now_ms += rig->knobs.ttl_ms;
+	core_rig_restart(rig);
+	core_audit(rig->core);
+	core_rig_run(rig, 1);
+	rig->knobs.stopped = true;
+	core_rig_kill(rig);
+	credits = core_rig_node(rig, "A")->credits + core_rig_node(rig, "B")->credits;
+	ck_assert_uint_eq(credits, 1);
+	rig->knobs.stopped = false;
+	rig->knobs.cold_ms = 3000;
+	ck_assert(core_rig_drain(rig, LONG));
+	core_audit(rig->core);
+	ck_assert_uint_eq(rig->too_many, 0);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(recover_while_nobody_is_held_and_hold_again)
 {
 	struct core_rig *rig = fresh(20);
@@ -478,6 +511,7 @@ SUITE_MAIN_WITH_DEATHS(
                    recover_keeps_the_pace_and_the_park,
                    recover_an_orphaned_writing_is_written_again,
                    recover_waits_for_what_happened_while_it_read,
+                   recover_lets_one_of_two_leaders_below_an_expired_prompt_be_taken_again,
                    recover_while_nobody_is_held_and_hold_again,
                    recover_a_budget_without_a_pace_keeps_the_first_one,
                    recover_leases_of_the_unknown_are_ignored,
