@@ -10,6 +10,12 @@ sys.path.insert(0, str(HERE.parent / "e2e"))
 from browser import Browser, missing  # noqa: E402
 
 
+def pytest_itemcollected(item):
+    """Side by side, every second file: a Chromium in each process would be too many."""
+    number = sorted(HERE.glob("test_*.py")).index(item.path)
+    item.add_marker(pytest.mark.xdist_group(f"browser-{number % 2}"))
+
+
 @pytest.fixture(scope="session")
 def chromium():
     """One Chromium for all tests; each opens pages of its own."""

@@ -6,8 +6,6 @@ import pytest
 from fleet import anthropic_body, long_text, wait_until
 from stack import Stack
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 def follow(browser, stack, word, sentence, route="triage"):
     """From the overview's reasons to the family: each page says the word, the last one the

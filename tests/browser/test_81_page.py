@@ -9,8 +9,6 @@ import pytest
 from fleet import wait_until
 from stack import TOKEN, Stack
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 EVIL = "<img src=x onerror=window.hurt=1>"
 VIEWS = ["overview", "families", "families?show=all", "routes", "places", "workers", "jobs", "dead"]
 

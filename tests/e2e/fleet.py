@@ -159,7 +159,7 @@ class Fleet:
         self.start("redis", "redis-server", "--port", 0, "--unixsocket", self.socket,
                    "--save", "", "--dir", self.directory, "--maxmemory-policy",
                    "noeviction", *self.redis_options)
-        wait_until(self.is_redis_up, 10, "answer of redis-server")
+        wait_until(self.is_redis_up, 30, "answer of redis-server")
         self.redis = self.connect()
 
     def is_redis_up(self):
@@ -191,7 +191,7 @@ class Fleet:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.provider + path, data,
                                          {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
     def write_config(self, dialect="anthropic"):
@@ -218,7 +218,7 @@ scheduler:
     def start_scheduler(self, name="scheduler"):
         self.start(name, BUILD / "scheduler" / "warmq-scheduler", "--config", self.config)
 
-    def await_ruler(self, seconds=15):
+    def await_ruler(self, seconds=30):
         wait_until(lambda: self.redis("HGET", "warmq:meta", "owner"), seconds, "ruler")
 
     def start_worker(self, name="worker", slots=50, *options):
@@ -227,7 +227,7 @@ scheduler:
         self.start(name, BUILD / "worker" / "warmq-worker", "--config", self.config,
                    "--slots", slots, "--label", name, *options)
 
-    def await_workers(self, count, seconds=15):
+    def await_workers(self, count, seconds=30):
         wait_until(lambda: self.redis("ZCARD", "warmq:workers") >= count, seconds,
                    f"{count} workers")
 

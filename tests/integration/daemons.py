@@ -120,7 +120,7 @@ class Scheduler:
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
             return log.read()
 
-    def wait_for(self, text, count=1, seconds=10):
+    def wait_for(self, text, count=1, seconds=30):
         def said():
             assert self.process.poll() is None, f"the scheduler ended:\n{self.log}"
             return self.log.count(text) >= count
@@ -140,7 +140,7 @@ class Scheduler:
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=30)
 
     def freeze(self, on):
         self.process.send_signal(signal.SIGSTOP if on else signal.SIGCONT)

@@ -47,7 +47,7 @@ def library():
     return embed.join(library_files(), "test")[0]
 
 
-def wait_until(claim, what, seconds=10):
+def wait_until(claim, what, seconds=30):
     """Waits until claim() is true; never longer than the deadline."""
     end = time.monotonic() + seconds
     while not claim():

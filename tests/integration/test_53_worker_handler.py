@@ -5,9 +5,11 @@ import os
 import signal
 import stat
 import sys
+import urllib.request
 
 import pytest
 
+from ports import free_port
 from store import wait_until
 from worker_rig import KEY, body, enqueue, family, provider, split_jobs, start, wait_result
 
@@ -19,8 +21,8 @@ def handler(tmp_path, start):
         path = tmp_path / "handler.py"
         path.write_text("import json, os, sys, time\n" + text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return start(executor="handler",
-                     worker=f"  handler: [{sys.executable}, {path}]\n", **options)
+        worker = f"  handler: [{sys.executable}, {path}]\n" + options.pop("worker", "")
+        return start(executor="handler", worker=worker, **options)
     return start_handler
 
 
@@ -96,18 +98,22 @@ def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler
 
 def test_handlers_end_with_a_worker_that_is_killed(store, handler, tmp_path):
     """The whole group, and also one that does not listen to SIGTERM."""
+    port = free_port()
     worker = handler("import signal, subprocess\n"
                      "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                      "child = subprocess.Popen(['sleep', '60'])\n"
                      f"path = {str(tmp_path)!r} + '/' + os.environ['WARMQ_JOB']\n"
                      "open(path + '.new', 'w').write(f'{os.getpid()} {child.pid}')\n"
-                     "os.rename(path + '.new', path + '.pids')\ntime.sleep(60)", slots=2)
+                     "os.rename(path + '.new', path + '.pids')\ntime.sleep(60)",
+                     slots=2, worker=f"  listen: 127.0.0.1:{port}\n")
     jobs = family()
     enqueue(store, jobs, 2)
     store.open(jobs)
     wait_until(lambda: len(list(tmp_path.glob("*.pids"))) == 2, "the handlers")
     pids = [int(pid) for path in tmp_path.glob("*.pids") for pid in path.read_text().split()]
     assert len(pids) == 4 and all(os.path.exists(f"/proc/{pid}") for pid in pids)
+    # On a busy machine they may run before their worker had its turn to tell the guard.
+    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=20).status == 200
     worker.signal(signal.SIGKILL)
     worker.wait()
     wait_until(lambda: not any(is_running(pid) for pid in pids), "the processes to end", 20)

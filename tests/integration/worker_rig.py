@@ -210,16 +210,16 @@ class WorkerProcess:
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def wait_log(self, text, seconds=10):
+    def wait_log(self, text, seconds=30):
         wait_until(lambda: text in self.log(), f"the worker to log {text!r}", seconds)
 
     def signal(self, number):
         self.process.send_signal(number)
 
-    def wait(self, seconds=10):
+    def wait(self, seconds=30):
         return self.process.wait(seconds)
 
-    def stop(self, seconds=10):
+    def stop(self, seconds=30):
         """SIGTERM; answers the exit status."""
         self.signal(signal.SIGTERM)
         return self.wait(seconds)
@@ -273,7 +273,7 @@ def split_jobs(store, count, marks=2, head=""):
     return jobs, ids
 
 
-def wait_result(store, id, seconds=10):
+def wait_result(store, id, seconds=30):
     wait_until(lambda: store.result(id) is not None, f"the result of {id}", seconds)
     return json.loads(store.result(id))
 
