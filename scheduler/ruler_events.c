@@ -173,7 +173,8 @@ ruler_events_pressure(struct span what)
 		return EVENT_PRESSURE_OVER;
 	if (span_equals(what, SPAN("spend")))
 		return EVENT_PRESSURE_SPEND;
-	if (span_equals(what, SPAN("unreached")) || span_equals(what, SPAN("timeout")))
+	if (span_equals(what, SPAN("unreached")) || span_equals(what, SPAN("timeout")) ||
+	    span_equals(what, SPAN("unsent")))
 		return EVENT_PRESSURE_AWAY;
 	return EVENT_PRESSURE_ERROR;
 }

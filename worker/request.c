@@ -41,7 +41,8 @@ find_upstream(const struct run *run, struct request *request, char *ret_why)
 	if (request->upstream)
 		return 0;
 	(void)snprintf(ret_why, REQUEST_WHY_SIZE,
-	               "This worker's configuration has no upstream %.*s.",
+	               "This worker's configuration has no upstream %.*s: it needs the "
+	               "scheduler's.",
 	               (int)MIN(name.len, 64), name.data ? name.data : "");
 	return ERR_UNKNOWN_KEY;
 }

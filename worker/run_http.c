@@ -118,13 +118,16 @@ static const struct http_handlers handlers = {
 static void
 refuse(struct run *run, int err, const char *why)
 {
-	enum agent_end end = err == ERR_MEMORY ? AGENT_UNSENT : AGENT_FATAL;
+	/* The scheduler knows this upstream: another worker's configuration may, too. */
+	enum agent_end end =
+		err == ERR_MEMORY || err == ERR_UNKNOWN_KEY ? AGENT_UNSENT : AGENT_FATAL;
 	const char *reason = err == ERR_UNKNOWN_KEY   ? "unknown_upstream"
 	                     : err == ERR_UNSUPPORTED ? "unsupported"
 	                     : err == ERR_MEMORY      ? "memory"
 	                                              : "malformed";
 
-	run_http_fail(run, end, reason, why, RUN_HTTP_UNREACHED_MS, 0);
+	run_http_fail(run, end, reason, why, RUN_HTTP_UNREACHED_MS,
+	              err == ERR_UNKNOWN_KEY ? RUN_HTTP_AWAY_MS : 0);
 }
 
 void

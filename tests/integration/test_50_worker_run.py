@@ -110,13 +110,14 @@ def test_a_beta_that_the_upstream_does_not_allow_is_the_end_of_the_job(store, st
     assert "c-2026" in result["text"] and store.dead() == [id]
 
 
-def test_an_upstream_that_nobody_configured_is_the_end_of_the_job(store, start):
+def test_a_job_waits_for_a_worker_that_knows_its_upstream(store, start):
     start()
     jobs = family()
     id, = enqueue(store, jobs, upstream="elsewhere")
     store.open(jobs)
-    result = wait_result(store, id)
-    assert result["reason"] == "unknown_upstream" and "elsewhere" in result["text"]
+    wait_until(lambda: "elsewhere" in store.past(id).get("why", ""), "the end of the run")
+    assert store.dead() == [] and store.past(id)["deferrals"] == "1"
+    assert store.redis.zscore(store.key("later"), id) > store.now()
 
 
 def test_an_openai_answer_has_usage_though_the_job_did_not_ask(store, provider, start):
