@@ -14,8 +14,8 @@
 	2000 /* before a request that found nobody is tried again \
 	      */
 
-/* Nobody answered: one worker does not know whether anybody hears of this provider, so
- * the account rests for a moment only, and the scheduler, which is told, decides. */
+/* Nobody answered: one worker does not know whether another hears of this provider.  The
+ * scheduler is told and decides whether the account rests; `fail` parks nothing. */
 #define RUN_HTTP_AWAY_MS 1
 
 struct run_http_work {

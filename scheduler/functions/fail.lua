@@ -127,9 +127,11 @@ local function fail()
 	end
 	if park > 0 and lane.tail.budget ~= '' then
 		local budget = budget_of(lane.tail.budget)
-		budget.parked = max(budget.parked, now + park)
+		if kind == 'defer' then -- else one worker that reaches nobody would stop them all
+			budget.parked = max(budget.parked, now + park)
+		end
 		say('pressure ' .. lane.tail.budget .. ' ' .. (match(reason, '^%w+$') and reason or kind) ..
-			' ' .. format('%d', budget.parked))
+			' ' .. format('%d', max(budget.parked, now)))
 	end
 	local what = 'ticket'
 	if lease.role == 't' then
