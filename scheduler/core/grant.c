@@ -388,10 +388,8 @@ grant_take(struct core *core, const struct event_granted *granted)
 	}
 	if (granted->status == EVENT_STATUS_REFUSED) {
 		/* Redis came back with an older past; or the record had been deleted. */
-		if (granted->g > 0 && granted->g < lane->g) {
-			MARK(grant_finds_an_older_past);
+		if (granted->g > 0 && granted->g < lane->g)
 			core->rebuild = true;
-		}
 		lane->granted.gate = LANE_GATE_COUNT;
 		lane->g = granted->g;
 		if (lane->family != FAMILY_NONE) {

@@ -4,9 +4,9 @@
     nightly.py [--from S] [--seeds N] [--jobs N] [--minutes N] [--unheld] [--sim PROGRAM]
     nightly.py --marks ...        with warmq-sim-marks: also, which marks were passed
 
-The program is copied to build/nightly/NAME, where NAME says which program it is: a rebuild
-does not disturb a hunt, and the same program takes up its hunt where it was stopped.  There
-`done` lists the pieces that were played, `failed` the seeds that broke a promise, and in
+The seeds that failed before go first.  The program is copied to build/nightly/NAME, where
+NAME says which program it is: a rebuild does not disturb a hunt, and the same program takes
+up its hunt where it was stopped.  There `done` lists the pieces that were played, `failed` the seeds that broke a promise, and in
 which words, `marks` how often each mark of common/mark.h was passed.  Exits with 1 if any
 seed has failed, this time or before, or if all were played and a mark stayed dark.
 """
@@ -43,6 +43,7 @@ class Hunt:
         if not os.path.exists(self.program):
             shutil.copy2(program, self.program + ".new")
             os.rename(self.program + ".new", self.program)
+        self.first = options.first
         self.words = ["--unheld"] * options.unheld + ["--marks"] * options.marks
         self.lock = threading.Lock()
         self.stop = threading.Event()
@@ -76,6 +77,8 @@ class Hunt:
     def run(self, first, last):
         """Plays until a seed fails.  Answers that seed and its words, or (None, None)."""
         command = [self.program, "--from", str(first), "--seeds", str(last - first + 1)]
+        if first == self.first:
+            command += ["--first", os.path.join(HERE, "seeds.txt")]
         with self.lock:
             if self.stop.is_set():
                 return None, "stopped"
@@ -112,6 +115,9 @@ class Hunt:
             self.failed[seed] = words
             self.note("failed", f"{seed} {words}")
             print(f"seed {seed} fails: {words}", flush=True)
+            if not first <= seed <= last:
+                self.first = None  # one that failed before; now those after it
+                continue
             if seed > first:
                 self.note("done", f"{first} {seed}")
             first = seed + 1

@@ -237,10 +237,8 @@ free_unfilled(struct agent *agent, const struct flight *flight,
 			continue;
 		slot_set(&agent->slots, index, SLOT_LEASE_NONE, SLOT_RUN_IDLE);
 	}
-	if (claim->refused.len > 0) {
-		MARK(agent_is_refused_a_slot);
+	if (claim->refused.len > 0)
 		read_again(agent);
-	}
 }
 
 static void
@@ -295,7 +293,6 @@ settle_slot(struct agent *agent, const struct protocol_claim *claim,
 		agent_lease_void(agent, item->slot);
 		return;
 	}
-	MARK(agent_settles_what_is_not_its_own);
 	agent->results.results[item->result].attempt.doubtful = false;
 	agent_lease_lose(agent, item->slot);
 	if (problem->held.len > 0)
@@ -350,7 +347,6 @@ failed(struct agent *agent, const struct flight *flight, const struct reply *rep
 	if (!is_settling(agent, &flight->items[0]))
 		return;
 	if (protocol_answer_word(reply) == PROTOCOL_TOKEN) {
-		MARK(agent_fails_what_is_not_its_own);
 		agent_lease_lose(agent, index);
 		if (reply_text(reply_at(reply, 1)).len > 0)
 			read_again(agent);
