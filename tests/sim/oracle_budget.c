@@ -125,7 +125,8 @@ oracle_budget_park(struct oracle *oracle, const struct reply *reply)
 	struct oracle_budget *budget;
 	uint32_t lane = ORACLE_NONE;
 
-	if (park_ms == 0 || !reply_is(reply_at(reply, 0), "OK"))
+	if (park_ms == 0 || !reply_is(reply_at(reply, 0), "OK") ||
+	    !span_equals(oracle_book_word(oracle, ORACLE_WORD_NONCE + 4), SPAN("defer")))
 		return;
 	for (uint32_t i = 0; i < oracle->leases_count; i++) {
 		const struct oracle_lease *lease = &oracle->leases[i];
