@@ -331,16 +331,15 @@ static void
 on_wake(void *context, uint64_t number)
 {
 	struct world *world = context;
-	char pool[16];
 
-	(void)snprintf(pool, sizeof pool, "pool%u", (unsigned)(number % 10));
-	worker_host_wake(&world->workers[number / 10], span_from(pool));
+	worker_host_wake(&world->workers[number / 10],
+	                 span_from(weather_pool((uint32_t)(number % 10))));
 }
 
 void
 accident_wake(struct world *world, struct span pool)
 {
-	uint64_t digit = pool.len == 5 ? (uint64_t)(pool.data[4] - '0') : 9;
+	uint64_t digit = pool.len == 5 ? (uint64_t)(pool.data[4] - '0') : 0;
 
 	for (uint32_t i = 0; i < world->weather.workers_count; i++) {
 		if (!prng_chance(&world->prng, world->weather.wake_lost_permille))

@@ -133,12 +133,14 @@ band_of(const struct oracle_lease *lease)
 }
 
 /* Both may have been activated, one of them not started yet: ranks tell in which order.
- * They are the scheduler's, and judged when they are given. */
+ * They are the scheduler's, and judged when they are given.  Who has none had no turn. */
 static bool
 comes_before(const struct oracle *oracle, const struct oracle_family *a,
              const struct oracle_family *b)
 {
-	return oracle->lanes[a->lane].before.rank < oracle->lanes[b->lane].before.rank;
+	uint64_t rank = oracle->lanes[b->lane].before.rank;
+
+	return rank >= RANK_LAST || oracle->lanes[a->lane].before.rank < rank;
 }
 
 static void

@@ -94,7 +94,7 @@ say_hello(struct stranger *stranger)
 	stranger->q = 0;
 	begin_call(stranger, &line, "hello");
 	add(&line, "stranger");
-	add(&line, "pool0");
+	add(&line, "default");
 	add(&line, "%d", STRANGER_SLOTS);
 	add(&line, "*");
 	add(&line, LEASE_MS);

@@ -82,6 +82,9 @@ struct weather {
 void weather_init_calm(struct weather *weather, uint64_t seed);
 void weather_init(struct weather *weather, uint64_t seed);
 
+/* The name of a pool; the first one is what a fleet without pools has. */
+const char *weather_pool(uint32_t index);
+
 /* The faults end; what the world is made of stays. */
 void weather_clear(struct weather *weather);
 

@@ -295,8 +295,8 @@ worker_host_init(struct worker_host *worker, uint32_t index, struct wire_hub *hu
 	};
 	prng_init(&worker->prng, seed);
 	(void)snprintf(worker->name, sizeof worker->name, "worker%u", index);
-	(void)snprintf(worker->pool, sizeof worker->pool, "pool%u",
-	               index % weather->pools_count);
+	(void)snprintf(worker->pool, sizeof worker->pool, "%s",
+	               weather_pool(index % weather->pools_count));
 	if (weather->drift_ppm > 0)
 		worker->drift_ppm =
 			(int64_t)prng_between(&worker->prng, 0, 2 * weather->drift_ppm) -

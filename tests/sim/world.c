@@ -81,13 +81,12 @@ configure_upstreams(struct world *world)
 static void
 configure_pools(struct world *world)
 {
-	static const char *const NAMES[] = { "pool0", "pool1", "pool2", "pool3" };
 	static const char *const ROUTES[] = { "route-0*", "route-1*", "route-2*",
 		                              "route-3*" };
 
 	for (uint32_t i = 0; i < world->weather.pools_count; i++) {
 		world->pools[i] = (struct ruler_pool){
-			.name = span_from(NAMES[i]),
+			.name = span_from(weather_pool(i)),
 			.match_route = span_from(ROUTES[i]),
 			.match_upstream = SPAN("*"),
 			.max_wait_ms = world->weather.max_wait_ms,
