@@ -8,7 +8,8 @@
 -- what is noted is true as long as nobody else has written: the stamp tells.  It is moved
 -- by nearly every call, and recall.stamp follows; where the two differ (another server has
 -- ruled meanwhile, a restore, somebody's hand), all is forgotten (clock in base.lua).
--- Forgetting is always right: the slow way reads.
+-- Forgetting is always right: the slow way reads.  Behind each test of the store a function
+-- that only tests have compares all that is remembered with the leases.
 
 do
 

@@ -167,7 +167,10 @@ end
 
 -- What the event line says: unknown is six dashes.
 function usage.words(text)
-	return text == '' and '- - - - - -' or (gsub(text, '[\r\n|]', ' '))
+	if find(text, '|', 1, true) or find(text, '\n', 1, true) or find(text, '\r', 1, true) then
+		return (gsub(text, '[\r\n|]', ' '))
+	end
+	return text == '' and '- - - - - -' or text
 end
 
 -- An attempt that ended without an answer and was paid for, or may have been: `b=1`.

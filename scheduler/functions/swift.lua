@@ -177,7 +177,11 @@ end
 
 -- When the request was sent, if it read or wrote an entry (usage.touch).
 local function sent_of(words)
-	local sent, read, written = match(words, '^(%d+) %S+ (%S+) (%S+)')
+	local sent, read, written = match(words, '^(%d+) %S+ (%d+) (%d+) ')
+	if sent and #sent <= 14 and #read <= 14 and #written <= 14 then -- the usual one
+		return (read + 0 > 0 or written + 0 > 0) and sent + 0 or nil
+	end
+	sent, read, written = match(words, '^(%d+) %S+ (%S+) (%S+)')
 	if sent and #sent <= 14 and
 		((usage.amount(read) or 0) > 0 or (usage.amount(written) or 0) > 0) then
 		return sent + 0

@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 
 import redis  # noqa: E402
 
-from store import library, wait_until  # noqa: E402
+from store import library_plain, wait_until  # noqa: E402
 
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
 BULLMQ = os.path.join(HERE, "bullmq")
@@ -62,7 +62,7 @@ class Server:
                 return False
 
         wait_until(answers, "redis-server to answer")
-        self.client.execute_command("FUNCTION", "LOAD", "REPLACE", library())
+        self.client.execute_command("FUNCTION", "LOAD", "REPLACE", library_plain())
         return self
 
     def __exit__(self, *_):

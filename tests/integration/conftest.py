@@ -50,6 +50,7 @@ def store(redis_server):
     store.rule()
     yield store
     if not store.broken:
+        assert store.call("recalled") == [], "who writes a lease says so to recall.lua"
         store.owner = store.meta("owner")
         assert store.audit() == []
         assert not store.count()["drained"] or store.is_conserved()

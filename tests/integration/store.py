@@ -32,7 +32,33 @@ def library_files():
     return [os.path.join(FUNCTIONS, name) for name in names]
 
 
+# Answers every slot of which the library remembers something else than Redis holds.
+RECALLED = """
+register('recalled', function()
+	local wrong = {}
+	for name, own in pairs(recall.tables) do
+		for slot, q in pairs(own.q) do
+			local lease = call('HGET', name, slot) or ''
+			local start = q .. own.home[slot].text .. own.id[slot] .. '|p|' .. own.home[slot].g
+			if sub(lease, 1, #start) ~= start then
+				wrong[#wrong + 1] = name .. ' ' .. slot .. ': ' .. start .. ' is ' .. lease
+			end
+		end
+	end
+	return wrong
+end)
+
+"""
+
+
 def library():
+    """The library with one function more, by which a test sees what is remembered."""
+    before, name, behind = library_plain().partition("-- register.lua")
+    behind = behind.replace("register('rule')", "register('rule')\nregister('recalled')", 1)
+    return before + RECALLED + name + behind
+
+
+def library_plain():
     """The library as its sources are now, whatever was built; or the one that
     WARMQ_LIBRARY names (mutants.py)."""
     named = os.environ.get("WARMQ_LIBRARY")
