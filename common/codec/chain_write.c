@@ -517,7 +517,10 @@ chain_write_settings(const struct chain_shape *shape, enum tier tier, struct buf
 	struct chain_writer writer = { .shape = shape, .out = out };
 	const struct tape *tape = shape->tape;
 	struct keys keys = { .count = 0 };
-	bool thinking = tier == TIER_TOOLS && tape_is(tape, shape->thinking, TAPE_OBJECT);
+	/* A dialect that does not know the key has it whole in the segment. */
+	bool thinking = tier == TIER_TOOLS &&
+	                tape_is(tape, shape->thinking, TAPE_OBJECT) &&
+	                !is_in_tools(shape, shape->thinking - 1);
 
 	for (uint32_t key = tape_first(tape, 0); key < tape_end(tape, 0);
 	     key = tape_next(tape, key + 1))

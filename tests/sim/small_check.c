@@ -7,7 +7,7 @@
 
 /* Where one job can be found. */
 struct trace {
-	int lists, leases, results;
+	int lists, leases, results; /* `later` is a list, too */
 	bool entry, slim, dead, marked, admitted;
 };
 
@@ -144,6 +144,7 @@ look(const struct small_world *world, uint8_t job)
 {
 	struct trace trace = { 0 };
 	const struct redis_value *value, *dead = find(world, "warmq:dead");
+	const struct redis_value *later = find(world, "warmq:later");
 	const struct redis_text *cursor = field(find(world, "warmq:meta"), "cursor");
 	size_t at = 0;
 	char key[40];
@@ -155,6 +156,9 @@ look(const struct small_world *world, uint8_t job)
 		else if (starts_with(value->key, "warmq:lease:"))
 			look_at_table(value, job, &trace);
 	}
+	for (size_t i = 0; later && i < later->items.count; i++)
+		trace.lists += small_call_job(redis_text_span(
+				       redis_value_member(later, i)->name)) == job;
 	look_at_results(find(world, "warmq:reply:box"), job, &trace);
 	trace.entry = has_entry(find(world, "warmq:jobs"), job);
 	(void)snprintf(key, sizeof key, "warmq:slim:%u-1", job);
