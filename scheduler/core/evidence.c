@@ -127,6 +127,14 @@ is_nothing(const struct core *core, const struct family *family,
 	       evidence->written == 0;
 }
 
+/* A start with a credit from before a restart was sent to write, but if its prefix was
+ * not shared yet, without a marker: nothing read and nothing written is no news then. */
+static bool
+is_marked_for_certain(const struct family *family, const struct event_usage *usage)
+{
+	return usage->g >= family->marks_before_g;
+}
+
 static void
 judge_nothing(const struct family *family, uint32_t marked, struct evidence *evidence)
 {
@@ -171,7 +179,8 @@ evidence_judge(struct core *core, uint32_t index, const struct event_usage *usag
 		if (evidence.written != EVENT_UNKNOWN)
 			evidence.written = MIN(evidence.written, UINT32_MAX);
 		if (is_nothing(core, family, &evidence)) {
-			judge_nothing(family, marked, &evidence);
+			if (is_marked_for_certain(family, usage))
+				judge_nothing(family, marked, &evidence);
 		} else {
 			learn_deepest(core, family, marked, &evidence);
 			judge_read(core, family, marked, &evidence);

@@ -93,7 +93,9 @@ pools:
 
 def test_a_closed_terminal_ends_everybody_in_order(tmp_path):
     with Fleet(tmp_path) as fleet:
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # we may run under nohup
         fleet.start_all()
+        signal.signal(signal.SIGHUP, before)
         for name in ("worker-1", "scheduler"):
             process = fleet.processes.pop(name)
             process.send_signal(signal.SIGHUP)

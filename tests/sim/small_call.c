@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NOW_US 1800000000000000u
-#define FAMILY "0123456789abcdef0123456789abcdef"
-#define LANE   FAMILY ".0"
+#define NOW_US   1800000000000000u
+#define LATER_US 5000000u /* more than a job waits that was deferred four times */
+#define FAMILY   "0123456789abcdef0123456789abcdef"
+#define LANE     FAMILY ".0"
 
 enum {
 	WORDS = 64,
@@ -219,6 +220,16 @@ small_call_hold_off(struct small_scope *scope, struct small_world *world)
 {
 	open_call(scope, "hold");
 	say(scope, "off");
+	(void)give(scope, world);
+}
+
+void
+small_call_promote(struct small_scope *scope, struct small_world *world)
+{
+	redis_model_set_time(world->redis, NOW_US + LATER_US);
+	open_call(scope, "promote");
+	say(scope, "%s", scope->owner);
+	say(scope, "%d", SMALL_JOBS);
 	(void)give(scope, world);
 }
 

@@ -26,6 +26,8 @@ void small_call_admit(struct small_scope *scope, struct small_world *world, uint
 void small_call_cancel(struct small_scope *scope, struct small_world *world, uint8_t job);
 void small_call_late(struct small_scope *scope, struct small_world *world, uint8_t held);
 void small_call_reap(struct small_scope *scope, struct small_world *world, uint8_t who);
+/* Time goes on until all that waits in `later` is due. */
+void small_call_promote(struct small_scope *scope, struct small_world *world);
 void small_call_hold_off(struct small_scope *scope, struct small_world *world);
 
 const struct reply *small_call_audit(struct small_scope *scope,

@@ -316,6 +316,7 @@ small_world_drain(struct small_scope *scope, struct small_world *world)
 	for (uint8_t who = 0; who < SMALL_WORKERS; who++)
 		if (small_call_lives(world, who))
 			small_call_reap(scope, world, who);
+	small_call_promote(scope, world);
 	small_call_hold_off(scope, world);
 	*last = (struct small_worker){ .life = SMALL_LIVES, .c = 1, .q = 1 };
 	small_call_hello(scope, world, 0);
