@@ -277,7 +277,15 @@ say_verdict(const struct cli *cli, const char *family, const char *what)
 	return CLI_FAILED;
 }
 
-/* The one family that is meant. */
+static bool
+is_id(const char *word)
+{
+	return strlen(word) == ID_HEX_LEN &&
+	       strspn(word, "0123456789abcdef") == ID_HEX_LEN;
+}
+
+/* The one family that is meant.  Redis knows it by its id, also when no scheduler has
+ * told of it yet. */
 static int
 name_one(struct cli *cli, struct snapshot *snapshot, char ret_family[ID_HEX_LEN + 1])
 {
@@ -285,7 +293,9 @@ name_one(struct cli *cli, struct snapshot *snapshot, char ret_family[ID_HEX_LEN 
 	size_t count = json_array_size(rows);
 	int code = CLI_OK;
 
-	if (count == 1)
+	if (is_id(cli->argv[0]))
+		memcpy(ret_family, cli->argv[0], ID_HEX_LEN + 1);
+	else if (count == 1)
 		snprintf(ret_family, ID_HEX_LEN + 1, "%s",
 		         text(json_array_get(rows, 0), "family"));
 	else if (count == 0)
@@ -321,7 +331,8 @@ pause(struct cli *cli, const char *word)
 	if (code == CLI_OK)
 		code = act_call(store, "pause", words, ARRAY_SIZE(words), what);
 	if (code == CLI_OK && strcmp(what, "gone") == 0)
-		code = cli_fail(CLI_NOT_FOUND, "It has just been forgotten.");
+		code = cli_fail(CLI_NOT_FOUND, "There is no such family (any more). "
+		                               "`warmq family ls` lists them.");
 	else if (code == CLI_OK && cli->json)
 		cli_print_json(json_pack("{s:s,s:b}", "family", family, "paused",
 		                         strcmp(word, "on") == 0));
