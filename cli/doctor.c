@@ -13,7 +13,8 @@ struct args {
 
 static const struct option_spec specs[] = {
 	{ "repair", OPTION_TEXT, offsetof(struct args, repair), NULL, "WHAT",
-	  "put this right: cursor (where admission goes on), books (counts, sets)" },
+	  "put this right: cursor (where admission goes on), books (counts, sets), "
+	  "records (that cannot be read)" },
 	CLI_OPTIONS(struct args),
 };
 
@@ -142,8 +143,8 @@ run(struct cli *cli)
 		return cli_fail(CLI_USAGE,
 		                "It takes no words: warmq doctor [--repair WHAT].");
 	if (args->repair && strcmp(args->repair, "cursor") != 0 &&
-	    strcmp(args->repair, "books") != 0)
-		return cli_fail(CLI_USAGE, "--repair takes cursor or books.");
+	    strcmp(args->repair, "books") != 0 && strcmp(args->repair, "records") != 0)
+		return cli_fail(CLI_USAGE, "--repair takes cursor, books or records.");
 	code = store_open(cli, &doctor.store);
 	if (code != CLI_OK)
 		goto out;

@@ -45,7 +45,7 @@ MUST_USE int doctor_look_at_server(struct doctor *doctor);
 MUST_USE int doctor_look_at_queue(struct doctor *doctor);
 MUST_USE int doctor_look_at_jobs(struct doctor *doctor);
 
-/* `what`: "cursor" or "books". */
+/* `what`: "cursor", "books" or "records". */
 MUST_USE int doctor_repair(struct doctor *doctor, const char *what);
 
 #endif

@@ -1,6 +1,7 @@
 /* What waits for people: workers, dead jobs, parked accounts, pauses, switches. */
 #include "cli/doctor.h"
 
+#include "cli/doctor_records.h"
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_record.h"
 #include "common/text.h"
@@ -211,20 +212,18 @@ look_at_accounts(struct doctor *doctor)
 /* ---- families -------------------------------------------------------------------- */
 
 struct pauses {
-	uint32_t count, unreadable;
+	uint32_t count;
 };
 
 static void
-see_family(struct doctor *doctor, struct span id, struct span text, struct pauses *pauses)
+see_family(struct doctor *doctor, struct span id, struct span text, void *data)
 {
 	struct protocol_family record;
+	struct pauses *pauses = data;
 	char action[DOCTOR_COMMAND_SIZE];
 
-	if (protocol_record_parse_family(text, &record) < 0) {
-		pauses->unreadable++;
-		return;
-	}
-	if (!(record.flags & PROTOCOL_PAUSED) || ++pauses->count > SHOWN_MAX)
+	if (protocol_record_parse_family(text, &record) < 0 ||
+	    !(record.flags & PROTOCOL_PAUSED) || ++pauses->count > SHOWN_MAX)
 		return;
 	snprintf(action, sizeof action, "warmq family resume %.*s", (int)MIN(id.len, 64),
 	         id.data);
@@ -238,35 +237,13 @@ static int
 look_at_families(struct doctor *doctor)
 {
 	struct pauses pauses = { 0 };
-	char cursor[24] = "0";
+	int code = records_walk(doctor, "families", see_family, &pauses);
 
-	do {
-		const struct reply *reply, *pairs;
-		struct span next;
-		int code = STORE_COMMAND(doctor->store, &reply, SPAN("HSCAN"),
-		                         store_key(doctor->store, "families", SPAN("")),
-		                         span_from(cursor), SPAN("COUNT"), SPAN("1000"));
-
-		if (code != CLI_OK)
-			return code;
-		pairs = reply_at(reply, 1);
-		for (size_t i = 0; i + 1 < pairs->count; i += 2)
-			see_family(doctor, reply_text(&pairs->items[i]),
-			           reply_text(&pairs->items[i + 1]), &pauses);
-		next = reply_text(reply_at(reply, 0));
-		snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
-	} while (strcmp(cursor, "0") != 0);
 	if (pauses.count > SHOWN_MAX)
 		doctor_say(doctor, DOCTOR_WARNING, "paused",
 		           "the page lists them: families",
 		           "%u families are paused in all", pauses.count);
-	if (pauses.unreadable > 0)
-		doctor_say(doctor, DOCTOR_BAD, "families",
-		           "enqueue a job of each again: its record is written anew",
-		           "%u records of families cannot be read: somebody wrote them "
-		           "by hand",
-		           pauses.unreadable);
-	return CLI_OK;
+	return code;
 }
 
 int

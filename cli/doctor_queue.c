@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 
 #include "cli/doctor_cursor.h"
+#include "cli/doctor_records.h"
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_call.h"
 #include "common/text.h"
@@ -330,8 +331,8 @@ int
 doctor_look_at_queue(struct doctor *doctor)
 {
 	static int (*const looks[])(struct doctor *) = {
-		look_at_rule,   look_at_inbox,  look_at_books,
-		look_at_leases, look_at_errors,
+		look_at_rule,  records_look,   look_at_inbox,
+		look_at_books, look_at_leases, look_at_errors,
 	};
 	int code = look_at_types(doctor);
 

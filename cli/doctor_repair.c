@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 
 #include "cli/doctor_cursor.h"
+#include "cli/doctor_records.h"
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_call.h"
 
@@ -141,5 +142,7 @@ doctor_repair(struct doctor *doctor, const char *what)
 		return code;
 	doctor->now_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
 	                 (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
-	return strcmp(what, "cursor") == 0 ? repair_cursor(doctor) : repair_books(doctor);
+	if (strcmp(what, "cursor") == 0)
+		return repair_cursor(doctor);
+	return strcmp(what, "books") == 0 ? repair_books(doctor) : records_repair(doctor);
 }

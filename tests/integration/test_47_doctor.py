@@ -183,3 +183,19 @@ def test_books_are_counted_anew(server, scheduler, inbox):
     assert f"corrected in flight of {budget}: it was 7, is 0" in text
     assert ("leases", "bad") not in findings(server)
     assert "nothing was wrong" in warmq(server, "doctor", "--repair", "books", check=0)
+
+
+def test_records_that_nobody_can_read_are_written_anew(server, scheduler, inbox):
+    """Without it neither claim nor audit nor admission get past them."""
+    enqueue(inbox, 4)
+    for name in ("lanes", "families"):
+        for id in inbox.redis.hkeys(inbox.key(name)):
+            inbox.redis.hset(inbox.key(name), id, "junk")
+    inbox.redis.delete(inbox.key("stamp"))
+    assert "--repair records" in findings(server)["records", "bad"][1]
+    assert "deleted the record" in warmq(server, "doctor", "--repair", "records", check=0)
+    assert ("records", "bad") not in findings(server)
+    inbox.ok("hold", "off", "me")
+    enqueue(inbox, 1)
+    worker = Worker(inbox, pool="default", slots=10)
+    wait_until(lambda: worker.claim() and len(inbox.leases(worker)) == 5, "all jobs to run", 30)
