@@ -313,11 +313,12 @@ def test_a_start_that_may_write_pays_for_the_prefix_22(store):
 
 def test_priority_ages_24(store):
     family = Family(1)
-    low = store.enqueue(family, 1, "l")
-    normal = store.enqueue(family, 1, "n")
-    high = store.enqueue(family, 1, "h")
+    low, normal, high = (store.redis.xadd(store.key("jobs"), {"body": "{}"}, id=one)
+                         for one in ("1000-0", "1001-0", "1002-0"))  # the last is urgent
+    store.admit(high, families=[family],
+                runs=[(family, "l", [low]), (family, "n", [normal]), (family, "h", [high])])
     store.open(family)
-    assert Worker(store).claim().ids == high + normal + low
+    assert Worker(store).claim().ids == [high, normal, low]
 
 
 def test_an_old_low_job_passes_a_new_high_one_24(store):
