@@ -14,7 +14,8 @@ struct http_exchange {
 	void *data;
 	int status;
 	bool was_sent;
-	bool was_stopped; /* by on_body */
+	bool was_repeated; /* curl wanted to send it once more */
+	bool was_stopped;  /* by on_body */
 	uint64_t bytes;
 	char error[CURL_ERROR_SIZE];
 	struct http_exchange *previous, *next; /* of those under way */
@@ -87,7 +88,9 @@ end_exchange(struct http_exchange *exchange, CURLcode code)
 		.text = "",
 	};
 
-	if (code != CURLE_OK)
+	if (exchange->was_repeated)
+		outcome.text = "it was closed before a byte of the answer came";
+	else if (code != CURLE_OK)
 		outcome.text =
 			exchange->error[0] ? exchange->error : curl_easy_strerror(code);
 	let_go(exchange);
@@ -160,6 +163,9 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
 	return 0;
 }
 
+/* curl sends a request once more by itself if a connection that served before is closed
+ * without a byte.  The provider may have done the first one, and charge both: whether to
+ * ask again is for the queue, which counts. */
 static int
 on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
 {
@@ -169,10 +175,12 @@ on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
 	(void)local_ip;
 	(void)port;
 	(void)local_port;
-	if (!exchange->was_sent) {
-		exchange->was_sent = true;
-		exchange->handlers.on_sent(exchange->data);
+	if (exchange->was_sent) {
+		exchange->was_repeated = true;
+		return CURL_PREREQFUNC_ABORT;
 	}
+	exchange->was_sent = true;
+	exchange->handlers.on_sent(exchange->data);
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -138,6 +138,23 @@ def test_a_connection_that_breaks_without_a_byte_is_a_failed_attempt(store, prov
     assert wait_result(store, id)["attempts"] == 1
 
 
+def test_a_used_connection_that_breaks_without_a_byte_is_not_used_behind_our_back(
+        store, provider, start):
+    """curl sends such a request once more by itself, and nobody would know of the first."""
+    def answer(handler):
+        handler.close_connection = True
+
+    provider.answers = [plain(200, MESSAGE)]
+    start()
+    _, first = one_job(store)
+    wait_result(store, first)
+    provider.answers = [answer]
+    _, second = one_job(store)
+    promote(store)
+    assert wait_result(store, second)["attempts"] == 1
+    assert len(provider.requests) == 3
+
+
 def test_what_was_never_sent_costs_nothing(store, provider, start):
     port = free_port()
     start(url=f"http://127.0.0.1:{port}")
