@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from daemons import BUILD, CONFIG, Scheduler, server  # noqa: F401
+from store import wait_until
 
 JSON = "log_format: json\nlog_level: warning\n"
 
@@ -25,6 +26,7 @@ def test_the_scheduler_logs_json_when_its_configuration_says_so(server):
 def test_a_level_of_the_configuration_leaves_lines_out_and_the_command_line_wins(server):
     quiet = Scheduler(server, config=JSON + CONFIG, name="quiet")
     quiet.start(wait=False)
+    wait_until(lambda: server.client.hget("warmq:meta", "owner"), "the quiet one to rule")
     loud = Scheduler(server, "--log-level", "info", config=JSON + CONFIG, name="loud")
     loud.start(wait=False)
     loud.wait_for("another scheduler rules")
