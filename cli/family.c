@@ -210,9 +210,11 @@ run_show(struct cli *cli)
 #define WARM_MS 10000 /* the scheduler answers within a second, if there is one */
 #define LOOK_MS 50
 
-/* Why not; the words are those of the function and of the scheduler. */
+/* Why not; the words are those of the function and of the scheduler.  Where what was
+ * asked for is so, or comes without it, nothing has failed: a crontab asks every hour. */
 static const struct {
 	const char *word, *reason;
+	bool is_fine;
 } refusals[] = {
 	{ "gone",
 	  "nothing is known of its prefix any more: it comes back with its next job" },
@@ -220,14 +222,15 @@ static const struct {
 	{ "small", "it is too short: its model caches nothing so short" },
 	{ "unshared", "one job only has had this prefix so far" },
 	{ "uncacheable", "its provider does not cache it, or it was never read back" },
-	{ "warm", "it is warm already" },
-	{ "written", "it is written already; the next job shows that it can be read" },
-	{ "writing", "it, or a part it stands on, is being written already" },
+	{ "warm", "it is warm already", true },
+	{ "written", "it is written already; the next job shows that it can be read",
+	  true },
+	{ "writing", "it, or a part it stands on, is being written already", true },
 	{ "paused", "it is paused: resume it first" },
 	{ "parked", "its account is parked: see `warmq budget ls`" },
 	{ "no_call", "its provider takes no request that only writes: a job has to" },
 	{ "no_worker", "no live worker serves its pool" },
-	{ "work", "its jobs wait already: one of them writes it" },
+	{ "work", "its jobs wait already: one of them writes it", true },
 	{ "busy",
 	  "another prefix of this account is being written ahead: one at a time" },
 	{ "later", "it has just failed or changed: ask again in some seconds" },
@@ -270,10 +273,16 @@ say_verdict(const struct cli *cli, const char *family, const char *what)
 			     "it can be read.");
 		return CLI_OK;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(refusals) && !cli->json; i++)
-		if (strcmp(refusals[i].word, what) == 0)
-			return cli_fail(CLI_FAILED, "Nothing is written: %s.",
-			                refusals[i].reason);
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		if (strcmp(refusals[i].word, what) != 0)
+			continue;
+		if (refusals[i].is_fine && !cli->json)
+			printf("Nothing need be written: %s.\n", refusals[i].reason);
+		else if (!cli->json)
+			cli_fail(CLI_FAILED, "Nothing is written: %s.",
+			         refusals[i].reason);
+		return refusals[i].is_fine ? CLI_OK : CLI_FAILED;
+	}
 	return CLI_FAILED;
 }
 

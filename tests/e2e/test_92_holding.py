@@ -33,6 +33,28 @@ def test_one_stray_job_and_then_a_burst_is_written_once(tmp_path):
             assert stats["tokens_uncached"] < 2 * TOKENS, "only the stray one was cold"
 
 
+def test_a_burst_whose_prefix_was_warmed_ahead_only_reads(tmp_path):
+    """What a crontab does: `family warm` before the hour, and the burst at the hour."""
+    with Fleet(tmp_path, "    pace_start: 100", knobs=KNOBS) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        known = fleet.enqueue(bodies_of(2), route="hourly")
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), 20, "the family")
+        for id in known:
+            fleet.warmq("job", "cancel", id)
+        fleet.collect(2, 20)
+        fleet.start_worker("worker", 40)
+        fleet.await_workers(1)
+        wait_until(lambda: "One request writes" in fleet.warmq("family", "warm", "hourly",
+                                                               check=False), 30, "a warm-up")
+        wait_until(lambda: fleet.stats()["writes"] == 1, 30, "the write")
+        assert "Nothing need be written" in fleet.warmq("family", "warm", "hourly")
+        fleet.burst(bodies_of(60), route="hourly")
+        stats = fleet.stats()
+        assert (stats["writes"], stats["requests"]) == (1, 61)
+        assert stats["tokens_uncached"] < TOKENS, "each of them has read it"
+
+
 def held(fleet):
     """How many lanes wait behind a gate, over all accounts of the pool."""
     return sum(fleet.redis("ZCARD", key) for key in fleet.redis("KEYS", "warmq:held:default*"))
