@@ -2,7 +2,7 @@
 --
 --   1 lanes      leases ──► in use, taken tickets; those that no family has
 --   2 families   lists ──► bits; records ──► open and held sets, budgets of pools
---   3 sets       members without a record
+--   3 sets       members without a record, in `unused`, too
 --   4 the rest   leases ──► in use, in flight of budgets; `look`; bounds
 --
 -- It walks these parts in pieces of a few milliseconds, from the cursor that the last call
@@ -208,87 +208,7 @@ end
 
 -- ---- housekeeping ------------------------------------------------------------------
 
-do
-
 local DEAD_MAX = 100000 -- dead letters that are kept
-local UNUSED_MAX = 3600000
-local forgotten -- keys and fields that go: { command, key, member… }
-
-local function lane_forget(lane)
-	forgotten[#forgotten + 1] = { 'HDEL', key.lanes, lane.id }
-	forgotten[#forgotten + 1] = { 'ZREM', lane.tail.open, lane.id }
-	forgotten[#forgotten + 1] = { 'ZREM', lane.tail.held, lane.id }
-	forgotten[#forgotten + 1] = { 'DEL', key.ns .. 'under:' .. lane.id }
-end
-
-local function family_forget(family)
-	local tail = family.tail
-	forgotten[#forgotten + 1] = { 'HDEL', key.families, family.id }
-	forgotten[#forgotten + 1] = { 'DEL', key.ns .. 'px:' .. family.id }
-	for i = 1, #tail.ancestors do
-		forgotten[#forgotten + 1] = { 'SREM', key.ns .. 'under:' .. tail.ancestors[i], family.id }
-	end
-	local above = family_parent(tail.px, family.id)
-	if above then
-		family_count(above, -1)
-	end
-	say('forgot ' .. family.id)
-end
-
--- True once nobody has needed `id` for an hour.
-local function is_unused(id, used)
-	local since = call('ZSCORE', key.unused, id)
-	if used then
-		if since then
-			set_del(key.unused, id)
-		end
-		return false
-	end
-	if not since then
-		set_add(key.unused, now, id)
-		return false
-	end
-	if now - since < UNUSED_MAX then
-		return false
-	end
-	set_del(key.unused, id)
-	return true
-end
-
-local function lane_is_used(lane)
-	local state = byte(lane.rec, 68)
-	return lane.use > 0 or state == 49 or state == 50
-end
-
-function own.family_is_unused(family)
-	local used = family.bits > 0 or family_number(family, 7, 16) > 0
-	for i = 1, #family.tail.lanes do
-		local lane = lanes[family.tail.lanes[i]]
-		used = used or (lane ~= nil and lane_is_used(lane))
-	end
-	if is_unused(family.id, used) then
-		family_forget(family)
-		for i = 1, #family.tail.lanes do
-			local lane = lanes[family.tail.lanes[i]]
-			if lane and not lane.missing then
-				lane_forget(lane)
-			end
-		end
-	end
-end
-
--- Of a node that is nobody's leaf.
-function own.lane_is_unused(lane)
-	if is_unused(lane.id, lane_is_used(lane) or
-		call('HEXISTS', key.families, sub(lane.id, 1, 32)) == 1 or
-		call('SCARD', key.ns .. 'under:' .. lane.id) > 0) then
-		lane_forget(lane)
-	end
-end
-
-function own.forget_open()
-	forgotten = {}
-end
 
 -- The oldest dead letters beyond the bound.
 function own.dead_trim()
@@ -303,14 +223,6 @@ function own.dead_trim()
 	if #ids > 0 then
 		count('dead_trimmed', #ids)
 	end
-end
-
-function own.forget_store()
-	for i = 1, #forgotten do
-		call(unpack(forgotten[i]))
-	end
-end
-
 end
 
 -- ---- parts: each answers the position where the next piece begins, "0" at its end ---
@@ -398,7 +310,7 @@ function own.families_part(position, room)
 					own.sets_audit(lane, gates)
 				end
 			end
-			own.family_is_unused(family)
+			forget.family(family)
 			own.family_unhold(family, routes)
 		end
 	end
@@ -426,7 +338,7 @@ function own.lane_audit(id, rec, owner)
 	local family = owner and lane_join(lane)
 	own.sets_audit(lane, family and own.records_of(key.lanes, family.tail.ancestors) or NOTHING)
 	if not owner then
-		own.lane_is_unused(lane)
+		forget.lane(lane)
 	end
 end
 
@@ -458,7 +370,8 @@ function own.pools_read()
 	return names, keys
 end
 
--- Removes members without a record and those of other pools; `from` is a rank.
+-- Removes members without a record and those of other pools, from the rank `from` on; answers
+-- where to go on, or false at the end, and how many go.
 function own.strangers_audit(name, from)
 	own.set_check(name)
 	local ids = call('ZRANGE', name, from, from + MEMBERS - 1)
@@ -471,19 +384,43 @@ function own.strangers_audit(name, from)
 			gone = gone + 1
 		end
 	end
-	return #ids == MEMBERS and from + MEMBERS - gone
+	return #ids == MEMBERS and from + MEMBERS, gone
+end
+
+-- Removes from `unused` what is not there any more, whoever deleted it, and lanes for which
+-- a family answers by now.
+function own.unused_audit(name, from)
+	own.set_check(name)
+	local ids = call('ZRANGE', name, from, from + MEMBERS - 1)
+	local recs, gone, names = own.records_of(key.lanes, ids), 0, {}
+	for i = 1, #ids do
+		names[i] = recs[ids[i]] and own.family_name(recs[ids[i]]) or ids[i]
+	end
+	local owners = own.records_of(key.families, names)
+	for i = 1, #ids do
+		local rec, owner = recs[ids[i]], owners[names[i]]
+		if not rec and not owner or rec and owner and find(owner, ids[i], 42, true) then
+			set_del(name, ids[i])
+			gone = gone + 1
+		end
+	end
+	return #ids == MEMBERS and from + MEMBERS, gone
 end
 
 function own.sets_part(position, room)
 	local _, names = own.pools_read()
+	names[#names + 1] = key.unused
 	local index, from = match(position, '^(%d+),(%d+)$')
 	index, from = (index or 1) + 0, (from or 0) + 0
+	local left = 0 -- members of this set that leave it behind this call: ranks move up then
 	while index <= #names do
-		local rest = own.strangers_audit(names[index], from)
+		local look = names[index] == key.unused and own.unused_audit or own.strangers_audit
+		local rest, gone = look(names[index], from)
+		left = rest and left + gone or 0
 		index, from = rest and index or index + 1, rest or 0
 		room = room - MEMBERS * MEMBER_US
 		if room <= 0 and index <= #names then
-			return format('%d,%d', index, from)
+			return format('%d,%d', index, from - left)
 		end
 	end
 	return '0'
@@ -560,7 +497,7 @@ local function audit()
 	end
 	corrections, use, tickets, sound = {}, nil, nil, {}
 	own.flipped = false
-	own.forget_open()
+	forget.open()
 	local room = argv[3] and own.room_us() or 1000000000
 	repeat
 		position = PARTS[part](position, room)
@@ -576,7 +513,7 @@ local function audit()
 	if book.looks_new then
 		call('HSET', key.look, unpack(book.looks_new))
 	end
-	own.forget_store()
+	forget.store()
 	deliver()
 	local going_on = part <= #PARTS and part .. ':' .. position or ''
 	return { 'OK', now, going_on, unpack(corrections, 1, min(#corrections, 1000)) }

@@ -3,7 +3,7 @@
 import pytest
 from redis import ResponseError
 
-from store import NEVER, OPEN, WRITING, Family, Worker, node, wait_until
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, node, wait_until
 from test_11_store_claim import opened
 
 
@@ -223,6 +223,74 @@ def test_unused_records_go_after_an_hour_and_not_before_14(store):
                               store.key("unused")) == 0
     assert store.redis.keys(store.key("under:*")) == []
     assert f"forgot {leaf.id}" in store.events("forgot")
+
+
+def an_hour_passes(store):
+    for member in store.redis.zrange(store.key("unused"), 0, -1):
+        store.redis.zadd(store.key("unused"), {member: store.now() - 3600001})
+
+
+def finish_all(worker):
+    while True:
+        claim = worker.claim()
+        if not claim.jobs:
+            return
+        worker.settle(claim.jobs)
+
+
+@pytest.mark.parametrize("audit", [Store.audit, lambda store: store.audit_in_pieces()[0]])
+def test_a_set_full_of_strangers_is_emptied(store, audit):
+    family, _ = opened(store, count=2)
+    strangers = {f"{node(1000 + n)}.0": n for n in range(1000)}
+    store.redis.zadd(store.key("open:main:acme:large"), strangers)
+    kinds = [what for what, *_ in audit(store)]
+    assert len(kinds) >= 1000 and set(kinds) == {"stranger"}
+    assert list(store.open_set()) == [family.lane]
+
+
+@pytest.mark.parametrize("audit", [Store.audit, Store.audit_in_pieces])
+def test_what_was_unused_is_not_when_its_family_comes_back(store, audit):
+    """A grant that was on its way when the family was forgotten makes its lane anew; then the
+    family comes back, answers for the lane, and is forgotten once more."""
+    family = Family(1)
+    store.enqueue(family)
+    store.open(family)
+    finish_all(Worker(store))
+    audit(store)
+    an_hour_passes(store)
+    audit(store)
+    assert store.family(family) is None and store.lane(family.lane) is None
+
+    store.grant(family.lane, gate=OPEN, until=NEVER, credits=0, family=family.id)
+    audit(store)
+    assert store.redis.zrange(store.key("unused"), 0, -1) == [family.lane]
+
+    store.known.clear()
+    store.enqueue(family)
+    audit(store)
+    assert store.redis.zrange(store.key("unused"), 0, -1) == [], "it has a job"
+    finish_all(Worker(store))
+    audit(store)
+    an_hour_passes(store)
+    audit(store)
+    assert store.redis.exists(store.key("families"), store.key("lanes"),
+                              store.key("unused")) == 0
+
+
+@pytest.mark.parametrize("audit", [Store.audit, Store.audit_in_pieces])
+def test_nothing_is_unused_for_ever_that_is_not_there(store, audit):
+    """Records that somebody deleted (`warmq doctor --repair records`)."""
+    store.broken = True
+    families = [Family(1 + n) for n in range(900)]
+    for start in range(0, len(families), 100):
+        store.admit("0-0", families=families[start:start + 100])
+    audit(store)
+    assert store.redis.zcard(store.key("unused")) == 900
+    store.redis.hdel(store.key("families"), *[family.id for family in families[:700]])
+    store.redis.hdel(store.key("lanes"), *[family.lane for family in families[:700]])
+    audit(store)
+    assert set(store.redis.zrange(store.key("unused"), 0, -1)) == \
+        {family.id for family in families[700:]}
 
 
 def test_segments_of_a_job_that_waits_for_tomorrow_stay_14(store):
