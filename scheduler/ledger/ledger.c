@@ -106,8 +106,8 @@ ledger_take_gap(struct ledger *ledger, uint64_t at_ms)
 static void
 sweep_one(struct ledger *ledger, struct ledger_entry *entry)
 {
-	if (entry->ahead.tokens > 0 && entry->used_ms + entry->life_ms < ledger->now_ms)
-		ledger_charge_waste(ledger, entry);
+	if (entry->used_ms + entry->life_ms < ledger->now_ms)
+		ledger_ahead_waste(ledger, entry);
 }
 
 void

@@ -72,6 +72,7 @@ fresh(struct ledger *ledger)
 	at = list_pop(&ledger->used, ledger->links);
 	VERIFY(at != LIST_NONE);
 	VERIFY(table_remove(&ledger->index, ledger->entries[at].key));
+	ledger_ahead_forget(ledger, &ledger->entries[at]);
 	return at;
 }
 

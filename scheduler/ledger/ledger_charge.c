@@ -209,15 +209,12 @@ teach(const struct charge *charge, const struct verdict *verdict)
 	if (call->sent_ms == EVENT_UNKNOWN ||
 	    (!verdict->hit && verdict->written + verdict->full == 0))
 		return;
-	ledger_rest_take(&charge->ledger->places[charge->target.place], entry,
-	                 call->sent_ms, verdict->hit);
-	charge->ledger->places[charge->target.place].ttl_ms = call->ttl_ms;
+	ledger_rest_take(&charge->ledger->places[charge->target.place], entry, call,
+	                 verdict->hit);
 	if (verdict->hit) {
 		ledger_book_hit(entry, call->sent_ms);
-		if (call->role != LANE_TICKET && entry->ahead.tokens > 0) {
-			entry->ahead.tokens = 0;
-			charge->ledger->ahead.used++;
-		}
+		if (call->role != LANE_TICKET)
+			ledger_ahead_use(charge->ledger, entry);
 	} else {
 		ledger_book_write(entry, call, verdict->cause);
 		entry->life_ms = life_of(call);
@@ -259,51 +256,28 @@ tail_cause(const struct ledger_call *call)
 	return call->server_tool ? LEDGER_SERVER_TOOL : LEDGER_TAIL;
 }
 
-void
-ledger_charge_waste(struct ledger *ledger, struct ledger_entry *entry)
-{
-	struct ledger_ahead *ahead = &entry->ahead;
-	struct ledger_sums *hour = ledger_sums_hour(ledger, ahead->row, ahead->hour);
-	struct ledger_cause_sum *from, *to;
-
-	ledger->ahead.wasted++;
-	if (hour) {
-		from = &hour->causes[ahead->cause];
-		to = &hour->causes[LEDGER_PREWARM_WASTED];
-		if (from->written >= ahead->tokens && from->calls > 0) {
-			from->calls--;
-			from->written -= ahead->tokens;
-			from->cost -= MIN(from->cost, ahead->cost);
-			from->extra -= MIN(from->extra, ahead->extra);
-			to->calls++;
-			to->written += ahead->tokens;
-			to->cost += ahead->cost;
-			to->extra += ahead->extra;
-		}
-	}
-	ahead->tokens = 0;
-}
-
 static void
 note_ahead(struct charge *charge, const struct verdict *verdict)
 {
 	struct ledger_entry *entry = verdict->here;
 	uint64_t cost = priced(verdict->written, charge->write_price);
 	uint64_t read = priced(verdict->written, charge->call->price.read);
-
-	if (entry->ahead.tokens > 0)
-		ledger_charge_waste(charge->ledger, entry);
-	if (charge->call->purpose != LEDGER_FOR_WARMTH ||
-	    charge->call->kind != LEDGER_DONE)
-		return;
-	entry->ahead = (struct ledger_ahead){
+	const struct ledger_ahead ahead = {
 		.tokens = verdict->written,
 		.cost = cost,
 		.extra = cost > read ? cost - read : 0,
+		.family = charge->call->family,
 		.row = charge->target.row,
+		.place = charge->target.place,
+		.domain = charge->call->domain,
 		.hour = charge->target.at_ms / LEDGER_HOUR_MS,
 		.cause = verdict->cause,
 	};
+
+	ledger_ahead_waste(charge->ledger, entry);
+	if (charge->call->purpose == LEDGER_FOR_WARMTH &&
+	    charge->call->kind == LEDGER_DONE)
+		ledger_ahead_note(charge->ledger, entry, &ahead);
 }
 
 /* ---- the whole prefix ------------------------------------------------------------ */
@@ -482,9 +456,12 @@ open_charge(struct ledger *ledger, const struct ledger_call *call)
 		charge.version = ledger_route_add_version(ledger, charge.target.row,
 		                                          call->family, call->at_ms);
 	if (charge.version && call->nodes_count > 0) {
+		const struct ledger_node *leaf = &call->nodes[call->nodes_count - 1];
+
 		charge.version->twin = twin_of(call, call->nodes_count - 1);
-		charge.version->sketch = call->nodes[call->nodes_count - 1].sketch;
-		if (call->nodes[call->nodes_count - 1].shared)
+		if (leaf->sketch.len > 0) /* else what was known of it holds */
+			charge.version->sketch = leaf->sketch;
+		if (leaf->shared)
 			ledger_route_share(ledger, charge.target.row, charge.version);
 	}
 	return charge;
@@ -512,7 +489,7 @@ count_call(struct charge *charge, const struct verdict *leaf)
 	             priced(charge->uncached, price->input) +
 	             priced(charge->output, price->output);
 	if (call->purpose != LEDGER_FOR_JOB) {
-		charge->ledger->ahead.calls++;
+		charge->ledger->ahead.calls++; /* ledger_sums_add marks it dirty */
 		charge->ledger->ahead.cost += part->cost;
 	}
 }

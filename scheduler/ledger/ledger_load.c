@@ -46,20 +46,30 @@ read_id(struct span *text, struct id128 *ret_id)
 	return id_decode(word, ret_id);
 }
 
+/* LEDGER_CAUSE_COUNT if there is none of that name. */
+static enum ledger_cause
+find_cause(struct span name)
+{
+	for (int i = 0; i < LEDGER_CAUSE_COUNT; i++)
+		if (span_equals(name, span_from(ledger_cause_text((enum ledger_cause)i))))
+			return (enum ledger_cause)i;
+	return LEDGER_CAUSE_COUNT;
+}
+
 static int
 read_cause(struct span word, struct ledger_sums *sums)
 {
-	struct span cause;
+	enum ledger_cause cause;
+	struct span name;
 	uint64_t values[5];
 
-	if (!cut(&word, ':', &cause) || read_numbers(&word, ',', values, 5) < 0)
+	if (!cut(&word, ':', &name) || read_numbers(&word, ',', values, 5) < 0)
 		return ERR_MALFORMED;
-	for (int i = 0; i < LEDGER_CAUSE_COUNT; i++)
-		if (span_equals(cause,
-		                span_from(ledger_cause_text((enum ledger_cause)i))))
-			sums->causes[i] = (struct ledger_cause_sum){
-				values[0], values[1], values[2], values[3], values[4],
-			};
+	cause = find_cause(name);
+	if (cause < LEDGER_CAUSE_COUNT)
+		sums->causes[cause] = (struct ledger_cause_sum){
+			values[0], values[1], values[2], values[3], values[4],
+		};
 	return 0;
 }
 
@@ -111,15 +121,18 @@ read_name(struct span text, char name[LEDGER_NAME_SIZE])
 static int
 load_state(struct ledger *ledger, struct span value)
 {
-	uint64_t v[5];
+	uint64_t v[5], ahead[4] = { 0 };
 
-	if (read_numbers(&value, ' ', v, ARRAY_SIZE(v)) < 0)
+	if (read_numbers(&value, ' ', v, ARRAY_SIZE(v)) < 0 ||
+	    (value.len > 0 && read_numbers(&value, ' ', ahead, ARRAY_SIZE(ahead)) < 0))
 		return ERR_MALFORMED;
 	ledger->first_ms = v[0];
 	ledger->gaps = v[1];
 	ledger->gap_ms = v[2];
 	ledger->hidden = v[3];
 	ledger->bursts_serial = v[4];
+	ledger->ahead =
+		(struct ledger_view_ahead){ ahead[0], ahead[1], ahead[2], ahead[3] };
 	return 0;
 }
 
@@ -151,9 +164,69 @@ load_route(struct ledger_route *route, struct span value)
 	return 0;
 }
 
-static int
-load_version(struct ledger_version *version, struct span value)
+/* "-", or nothing in rows of older releases: not known. */
+static bool
+is_absent(struct span word)
 {
+	return word.len == 0 || span_equals(word, SPAN("-"));
+}
+
+static int
+read_sketch(struct span word, struct ledger_sketch *ret_sketch)
+{
+	struct id128 part[1 + LEDGER_SKETCH_PIECES / 4];
+
+	*ret_sketch = (struct ledger_sketch){ 0 };
+	if (is_absent(word))
+		return 0;
+	if (word.len != ARRAY_SIZE(part) * ID_HEX_LEN)
+		return ERR_MALFORMED;
+	for (size_t i = 0; i < ARRAY_SIZE(part); i++)
+		if (id_decode((struct span){ word.data + i * ID_HEX_LEN, ID_HEX_LEN },
+		              &part[i]) < 0)
+			return ERR_MALFORMED;
+	ret_sketch->len = (uint32_t)part[0].high;
+	ret_sketch->sum = (uint32_t)part[0].low;
+	for (uint32_t i = 0; i < LEDGER_SKETCH_PIECES; i += 4) {
+		struct id128 four = part[1 + i / 4];
+
+		ret_sketch->pieces[i] = (uint32_t)(four.high >> 32);
+		ret_sketch->pieces[i + 1] = (uint32_t)four.high;
+		ret_sketch->pieces[i + 2] = (uint32_t)(four.low >> 32);
+		ret_sketch->pieces[i + 3] = (uint32_t)four.low;
+	}
+	return 0;
+}
+
+static int
+read_ahead(struct span word, struct ledger_ahead *ret_ahead)
+{
+	uint64_t v[6];
+
+	*ret_ahead = (struct ledger_ahead){ 0 };
+	if (is_absent(word))
+		return 0;
+	if (read_numbers(&word, ',', v, ARRAY_SIZE(v)) < 0 || v[3] > LEDGER_PLACES ||
+	    find_cause(word) == LEDGER_CAUSE_COUNT)
+		return ERR_MALFORMED;
+	*ret_ahead = (struct ledger_ahead){
+		.tokens = v[0],
+		.cost = v[1],
+		.extra = v[2],
+		.place = (uint32_t)v[3],
+		.domain = (uint32_t)v[4],
+		.hour = v[5],
+		.cause = find_cause(word),
+	};
+	return 0;
+}
+
+static int
+load_version(struct ledger *ledger, uint32_t row, uint32_t at, struct span value)
+{
+	struct span sketch_word = { "", 0 }, ahead_word = { "", 0 };
+	struct ledger_sketch sketch;
+	struct ledger_ahead ahead;
 	struct id128 family, twin;
 	uint64_t v[21];
 
@@ -162,7 +235,13 @@ load_version(struct ledger_version *version, struct span value)
 		return ERR_MALFORMED;
 	if (read_id(&value, &twin) < 0 || id_is_none(twin))
 		twin = family; /* written before there were twins */
-	*version = (struct ledger_version){
+	(void)cut(&value, ' ', &sketch_word);
+	(void)cut(&value, ' ', &ahead_word);
+	if (read_sketch(sketch_word, &sketch) < 0 || read_ahead(ahead_word, &ahead) < 0)
+		return ERR_MALFORMED;
+	ahead.family = family;
+	ahead.row = row;
+	ledger->routes[row].versions[at] = (struct ledger_version){
 		.family = family,
 		.twin = twin,
 		.number = (uint32_t)v[0],
@@ -186,6 +265,8 @@ load_version(struct ledger_version *version, struct span value)
 		.extra = v[18],
 		.split = v[19],
 		.shared = v[20],
+		.sketch = sketch,
+		.ahead = ahead,
 	};
 	return 0;
 }
@@ -197,6 +278,25 @@ load_place(struct ledger_place *place, struct span value)
 	    read_sums(&value, &place->ever) < 0)
 		return ERR_MALFORMED;
 	return read_name(value, place->name);
+}
+
+static int
+load_rests(struct ledger_place *place, struct span value)
+{
+	uint64_t ttl_ms, kept[LEDGER_VIEW_RESTS], gone[LEDGER_VIEW_RESTS];
+	struct span word;
+
+	if (read_numbers(&value, ' ', &ttl_ms, 1) < 0)
+		return ERR_MALFORMED;
+	for (uint32_t i = 0; i < LEDGER_VIEW_RESTS; i++)
+		if (!cut(&value, ' ', &word) ||
+		    read_numbers(&word, ',', &kept[i], 1) < 0 ||
+		    read_numbers(&word, ',', &gone[i], 1) < 0)
+			return ERR_MALFORMED;
+	place->ttl_ms = ttl_ms;
+	memcpy(place->kept, kept, sizeof(kept));
+	memcpy(place->gone, gone, sizeof(gone));
+	return 0;
 }
 
 static int
@@ -247,9 +347,11 @@ load_numbered(struct ledger *ledger, struct span field, struct span value)
 	if (kind == 'r' && i < LEDGER_ROWS)
 		return load_route(&ledger->routes[i], value);
 	if (kind == 'v' && i < LEDGER_ROWS && j < LEDGER_VERSIONS)
-		return load_version(&ledger->routes[i].versions[j], value);
+		return load_version(ledger, (uint32_t)i, (uint32_t)j, value);
 	if (kind == 'p' && i <= LEDGER_PLACES)
 		return load_place(&ledger->places[i], value);
+	if (kind == 'l' && i <= LEDGER_PLACES)
+		return load_rests(&ledger->places[i], value);
 	if (kind == 'b' && i < LEDGER_BURSTS)
 		return load_burst(&ledger->bursts[i], value);
 	return ERR_UNSUPPORTED;
@@ -306,6 +408,9 @@ recall(struct ledger *ledger, const struct ledger_version *version)
 	entry->used_ms = version->used_ms;
 	entry->life_ms = version->life_ms;
 	entry->tokens = version->tokens;
+	if (version->ahead.place == version->place &&
+	    version->ahead.domain == version->domain)
+		entry->ahead = version->ahead;
 	entry = ledger_book_obtain(
 		ledger, ledger_book_key(version->twin, UINT32_MAX, LEDGER_NOWHERE));
 	if (entry->used_ms > version->used_ms)

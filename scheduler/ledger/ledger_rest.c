@@ -19,18 +19,21 @@ index_of(uint64_t rest_ms)
 
 void
 ledger_rest_take(struct ledger_place *place, const struct ledger_entry *entry,
-                 uint64_t sent_ms, bool kept)
+                 const struct ledger_call *call, bool kept)
 {
 	uint64_t rest_ms;
 
-	if (sent_ms == EVENT_UNKNOWN || entry->used_ms == 0 ||
-	    sent_ms < entry->used_ms + REST_MS_LEAST)
+	VERIFY(call->sent_ms != EVENT_UNKNOWN);
+	place->rests_dirty |= place->ttl_ms != call->ttl_ms;
+	place->ttl_ms = call->ttl_ms;
+	if (entry->used_ms == 0 || call->sent_ms < entry->used_ms + REST_MS_LEAST)
 		return;
-	rest_ms = sent_ms - entry->used_ms;
+	rest_ms = call->sent_ms - entry->used_ms;
 	if (kept)
 		place->kept[index_of(rest_ms)]++;
 	else
 		place->gone[index_of(rest_ms)]++;
+	place->rests_dirty = true;
 }
 
 void

@@ -101,6 +101,45 @@ put_route(struct writer *out, const struct ledger_route *route)
 	put(out, span_from(route->name));
 }
 
+/* All of it in hex; nothing of a prefix that several jobs have: nobody asks. */
+static void
+put_sketch(struct writer *out, const struct ledger_version *it)
+{
+	const uint32_t *const pieces = it->sketch.pieces;
+	char hex[ID_HEX_LEN];
+
+	if (it->shared || it->sketch.len == 0) {
+		put(out, SPAN(" -"));
+		return;
+	}
+	put(out, SPAN(" "));
+	id_encode((struct id128){ it->sketch.len, it->sketch.sum }, hex);
+	put(out, (struct span){ hex, ID_HEX_LEN });
+	for (uint32_t i = 0; i < LEDGER_SKETCH_PIECES; i += 4) {
+		id_encode((struct id128){ (uint64_t)pieces[i] << 32 | pieces[i + 1],
+		                          (uint64_t)pieces[i + 2] << 32 | pieces[i + 3] },
+		          hex);
+		put(out, (struct span){ hex, ID_HEX_LEN });
+	}
+}
+
+static void
+put_ahead(struct writer *out, const struct ledger_ahead *it)
+{
+	if (it->tokens == 0) {
+		put(out, SPAN(" -"));
+		return;
+	}
+	put_number(out, it->tokens, ' ');
+	put_number(out, it->cost, ',');
+	put_number(out, it->extra, ',');
+	put_number(out, it->place, ',');
+	put_number(out, it->domain, ',');
+	put_number(out, it->hour, ',');
+	put(out, SPAN(","));
+	put(out, span_from(ledger_cause_text(it->cause)));
+}
+
 static void
 put_version(struct writer *out, const struct ledger_version *it)
 {
@@ -119,6 +158,8 @@ put_version(struct writer *out, const struct ledger_version *it)
 	id_encode(it->twin, hex);
 	put(out, SPAN(" "));
 	put(out, (struct span){ hex, ID_HEX_LEN });
+	put_sketch(out, it);
+	put_ahead(out, &it->ahead);
 }
 
 static void
@@ -128,6 +169,16 @@ put_place(struct writer *out, const struct ledger_place *place)
 	put_sums(out, &place->ever);
 	put(out, SPAN(" |"));
 	put(out, span_from(place->name));
+}
+
+static void
+put_rests(struct writer *out, const struct ledger_place *place)
+{
+	put_numbers(out, &place->ttl_ms, 1);
+	for (uint32_t i = 0; i < LEDGER_VIEW_RESTS; i++) {
+		put_number(out, place->kept[i], ' ');
+		put_number(out, place->gone[i], ',');
+	}
 }
 
 static void
@@ -168,7 +219,8 @@ enum {
 	ROUTES,
 	VERSIONS = ROUTES + LEDGER_ROWS,
 	PLACES = VERSIONS + LEDGER_ROWS * LEDGER_VERSIONS,
-	BURSTS = PLACES + LEDGER_PLACES + 1,
+	RESTS = PLACES + LEDGER_PLACES + 1,
+	BURSTS = RESTS + LEDGER_PLACES + 1,
 	HOURS = BURSTS + LEDGER_BURSTS,
 	END = HOURS + LEDGER_HOURS * LEDGER_ROWS,
 };
@@ -176,8 +228,11 @@ enum {
 static bool
 print_state(const struct ledger *ledger, struct writer *field, struct writer *value)
 {
-	const uint64_t numbers[] = { ledger->first_ms, ledger->gaps, ledger->gap_ms,
-		                     ledger->hidden, ledger->bursts_serial };
+	const uint64_t numbers[] = {
+		ledger->first_ms,   ledger->gaps,          ledger->gap_ms,
+		ledger->hidden,     ledger->bursts_serial, ledger->ahead.calls,
+		ledger->ahead.cost, ledger->ahead.used,    ledger->ahead.wasted,
+	};
 
 	put(field, SPAN("state"));
 	put_numbers(value, numbers, ARRAY_SIZE(numbers));
@@ -256,6 +311,13 @@ print(const struct ledger *ledger, uint32_t at, struct writer *field,
 		put_burst(value, &ledger->bursts[at - BURSTS]);
 		return true;
 	}
+	if (at >= RESTS) {
+		if (!ledger->places[at - RESTS].rests_dirty)
+			return false;
+		name(field, 'l', at - RESTS);
+		put_rests(value, &ledger->places[at - RESTS]);
+		return true;
+	}
 	if (at >= PLACES) {
 		if (!ledger->places[at - PLACES].dirty)
 			return false;
@@ -306,7 +368,7 @@ ledger_row_mark_clean(struct ledger *ledger)
 			ledger->routes[i].versions[j].dirty = false;
 	}
 	for (uint32_t i = 0; i <= LEDGER_PLACES; i++)
-		ledger->places[i].dirty = false;
+		ledger->places[i].dirty = ledger->places[i].rests_dirty = false;
 	for (uint32_t i = 0; i < LEDGER_BURSTS; i++)
 		ledger->bursts[i].dirty = false;
 	for (uint32_t i = 0; i < LEDGER_HOURS; i++) {

@@ -6,6 +6,7 @@
  *                      r:<row>      a route: times, sums ever, name
  *                      v:<row>:<i>  a version of it: figures, its entry in the book
  *                      p:<i>        a place: sums ever, name
+ *                      l:<i>        how long its entries lived
  *                      b:<i>        a burst
  *                      hours        those that there are, with commas
  *   ns:ledger:<hour>   <route>      sums of that hour (since 1970)

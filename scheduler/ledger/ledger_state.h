@@ -5,6 +5,7 @@
  *   ledger_facts    what there is to know at that moment
  *   ledger_sketch   whether two prefixes look alike
  *   ledger_judge    facts ──► cause: a table, first match
+ *   ledger_ahead    warm-ups, until they are read or their time is over
  *   ledger_rest     how long entries live, as starts find them
  *   ledger_route    rows by name: routes, their versions, places
  *   ledger_sums     hours, and sums that only grow
@@ -62,8 +63,9 @@ struct ledger_begun {
 
 /* Something written ahead that nobody has read yet. */
 struct ledger_ahead {
-	uint64_t tokens, cost, extra;
-	uint32_t row, place;
+	uint64_t tokens, cost, extra; /* tokens 0: nothing */
+	struct id128 family;
+	uint32_t row, place, domain; /* where it is booked, and where it was written */
 	uint64_t hour;
 	enum ledger_cause cause;
 };
@@ -93,15 +95,16 @@ struct ledger_entry { /* of the book: a node at a place, or anywhere */
 struct ledger_version {
 	struct id128 family;         /* none: free */
 	struct id128 twin;           /* equal for the same prefix at another upstream */
-	struct ledger_sketch sketch; /* of this process: while it has one job only */
+	struct ledger_sketch sketch; /* of use while it has one job only */
 	uint32_t number, tokens;
 	uint32_t place, domain;     /* of its last use */
 	uint64_t first_ms, last_ms; /* sent */
 	uint64_t answers, hits, prefixed, writes, read, written;
 	uint64_t written_ms, readable_ms, hit_ms, used_ms,
-		life_ms; /* of its entry there */
-	uint64_t model;  /* hash of the name of its prices */
-	uint64_t extra;  /* per token: write less read, as last paid */
+		life_ms;           /* of its entry there */
+	uint64_t model;            /* hash of the name of its prices */
+	uint64_t extra;            /* per token: write less read, as last paid */
+	struct ledger_ahead ahead; /* as its entry has it */
 	bool split, shared, dirty;
 };
 
@@ -117,10 +120,10 @@ struct ledger_route {
 struct ledger_place {
 	char name[LEDGER_NAME_SIZE];
 	uint64_t last_ms;
-	/* Of this process; how long a rest was is an index into ledger_rests_s. */
-	uint64_t ttl_ms, kept[LEDGER_VIEW_RESTS], gone[LEDGER_VIEW_RESTS];
+	uint64_t ttl_ms; /* as was asked for last */
+	uint64_t kept[LEDGER_VIEW_RESTS], gone[LEDGER_VIEW_RESTS];
 	struct ledger_sums ever;
-	bool dirty;
+	bool dirty, rests_dirty; /* rests and lifetime have a row of their own */
 };
 
 struct ledger_hour {
@@ -221,11 +224,22 @@ bool ledger_facts_are_blind(const struct ledger_case *it, bool leaf);
 /* How far a provider's count may be off. */
 uint64_t ledger_facts_slack(uint64_t tokens);
 
+/* ---- ledger_ahead --------------------------------------------------------------- */
+
+void ledger_ahead_note(struct ledger *ledger, struct ledger_entry *entry,
+                       const struct ledger_ahead *ahead);
+
+/* A job has read it; nobody has in its time, and its cost moves to the cause that it has
+ * now; nobody will ever know.  Without anything ahead they do nothing. */
+void ledger_ahead_use(struct ledger *ledger, struct ledger_entry *entry);
+void ledger_ahead_waste(struct ledger *ledger, struct ledger_entry *entry);
+void ledger_ahead_forget(struct ledger *ledger, struct ledger_entry *entry);
+
 /* ---- ledger_rest ---------------------------------------------------------------- */
 
 /* A start that needed an entry found it, or found it gone. */
 void ledger_rest_take(struct ledger_place *place, const struct ledger_entry *entry,
-                      uint64_t sent_ms, bool kept);
+                      const struct ledger_call *call, bool kept);
 void ledger_rest_view(const struct ledger_place *place,
                       struct ledger_view_rest rests[LEDGER_VIEW_RESTS]);
 
@@ -237,9 +251,6 @@ bool ledger_charge_is_reported(const struct ledger_call *call);
 /* Books a call that is over; teaches the book what one that has begun shows. */
 void ledger_charge(struct ledger *ledger, const struct ledger_call *call);
 void ledger_charge_begun(struct ledger *ledger, const struct ledger_call *call);
-
-/* Moves what was written ahead and never read to the cause that it has now. */
-void ledger_charge_waste(struct ledger *ledger, struct ledger_entry *entry);
 
 /* ---- ledger_burst --------------------------------------------------------------- */
 

@@ -110,6 +110,8 @@ draw(struct storm *storm)
 			.tokens = (uint32_t)tokens(storm),
 			.cacheable = below(storm, 5) > 0,
 			.shared = below(storm, 5) > 0,
+			.sketch = { (uint32_t)below(storm, 3),
+			            (uint32_t)below(storm, 3) },
 		};
 	if (call.nodes_count > 0)
 		call.family = call.nodes[call.nodes_count - 1].id;
@@ -199,6 +201,8 @@ store(struct storm *storm)
 static void
 restart(struct storm *storm)
 {
+	struct ledger_view_ahead before = ledger_view_ahead(storm->ledger), after;
+
 	store(storm);
 	begin(storm);
 	for (int hours = 0; hours < 2; hours++) {
@@ -216,6 +220,8 @@ restart(struct storm *storm)
 		if (hours == 0)
 			ledger_row_settle(storm->ledger);
 	}
+	after = ledger_view_ahead(storm->ledger);
+	ck_assert_int_eq(memcmp(&before, &after, sizeof(before)), 0);
 }
 
 static void

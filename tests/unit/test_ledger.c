@@ -958,6 +958,132 @@ START_TEST(ledger_after_a_restart_twins_are_known_again)
 }
 END_TEST
 
+START_TEST(ledger_after_a_restart_drift_goes_on)
+{
+	set_up();
+	redis.count = 0;
+	for (uint64_t n = 1; n <= 3; n++)
+		take(single(writer(n, T0 + n * 1000), n, true));
+	take(single(writer(10, T0 + 5000), 10, false));
+	ck_assert_uint_eq(written_for(LEDGER_DRIFT), PREFIX);
+	restart();
+	take(single(writer(4, T0 + 60000), 4, true));
+	take(single(writer(11, T0 + 60000), 11, false));
+	ck_assert_uint_eq(written_for(LEDGER_DRIFT), 2 * PREFIX);
+	ck_assert_uint_eq(written_for(LEDGER_TAIL), 4 * PREFIX);
+}
+END_TEST
+
+/* A job that was admitted before the restart: nobody has its bytes at hand any more. */
+START_TEST(ledger_a_sketch_outlives_a_call_without_one)
+{
+	struct ledger_call call = single(writer(1, T0), 1, true);
+
+	set_up();
+	redis.count = 0;
+	take(call);
+	call.nodes[0].sketch = (struct ledger_sketch){ 0 };
+	call.kind = LEDGER_BEGAN;
+	take(call);
+	for (uint64_t n = 2; n <= 3; n++)
+		take(single(writer(n, T0 + n * 1000), n, true));
+	ck_assert_uint_eq(written_for(LEDGER_DRIFT), PREFIX);
+}
+END_TEST
+
+START_TEST(ledger_after_a_restart_it_still_tells_how_long_entries_live)
+{
+	struct ledger_view_place place[2];
+
+	set_up();
+	redis.count = 0;
+	take(writer(1, T0));
+	take(reader(1, T0 + 45000));
+	take(writer(1, T0 + 45000 + 250000));
+	ck_assert(ledger_view_place(ledger, 0, &place[0]));
+	restart();
+	ck_assert(ledger_view_place(ledger, 0, &place[1]));
+	ck_assert_uint_eq(place[1].ttl_ms, TTL);
+	ck_assert_int_eq(memcmp(place[0].rests, place[1].rests, sizeof(place[0].rests)),
+	                 0);
+	take(reader(1, T0 + 45000 + 250000 + 45000));
+	ck_assert(ledger_view_place(ledger, 0, &place[1]));
+	ck_assert_uint_eq(place[1].rests[1].kept, 2);
+}
+END_TEST
+
+static struct ledger_call
+warm_up(uint64_t n, uint64_t sent_ms)
+{
+	struct ledger_call call = writer(n, sent_ms);
+
+	call.role = LANE_TICKET;
+	call.purpose = LEDGER_FOR_WARMTH;
+	return call;
+}
+
+START_TEST(ledger_after_a_restart_warm_ups_still_wait_for_their_readers)
+{
+	struct ledger_call began = reader(2, T0 + 60000);
+	struct ledger_view_ahead ahead[2];
+
+	set_up();
+	redis.count = 0;
+	for (uint64_t n = 1; n <= 3; n++)
+		take(warm_up(n, T0));
+	take(reader(3, T0 + 30000));
+	ahead[0] = ledger_view_ahead(ledger);
+	restart();
+	ahead[1] = ledger_view_ahead(ledger);
+	ck_assert_int_eq(memcmp(&ahead[0], &ahead[1], sizeof(ahead[0])), 0);
+	began.kind = LEDGER_BEGAN; /* its first event is enough */
+	take(began);
+	restart();
+	ledger_tick(ledger, T0 + 60000 + TTL + 1);
+	ck_assert_uint_eq(written_for(LEDGER_PREWARM_WASTED), PREFIX);
+	restart();
+	ledger_tick(ledger, T0 + 60000 + 2 * TTL);
+	ck_assert_uint_eq(written_for(LEDGER_PREWARM_WASTED), PREFIX);
+	ahead[1] = ledger_view_ahead(ledger);
+	ck_assert_uint_eq(ahead[1].calls, 3);
+	ck_assert_uint_eq(ahead[1].cost, ahead[0].cost);
+	ck_assert_uint_eq(ahead[1].used, 2);
+	ck_assert_uint_eq(ahead[1].wasted, 1);
+}
+END_TEST
+
+/* Versions as the release before wrote them: no sketch, nothing ahead. */
+START_TEST(ledger_reads_rows_of_the_release_before)
+{
+	struct ledger_view_ahead ahead;
+	struct ledger_view_version version;
+
+	set_up();
+	redis.count = 0;
+	take(writer(1, T0));
+	store();
+	set_up();
+	for (uint32_t i = 0; i < redis.count; i++) {
+		struct ledger_row *row = &redis.rows[i];
+
+		if (row->field[0] == 'v')
+			row->value_len -= strlen(" - -");
+		if (strcmp(row->field, "state") == 0)
+			row->value_len = strlen("1800000010000 0 0 0 0");
+	}
+	load_pass(false);
+	ledger_row_settle(ledger);
+	ck_assert(ledger_view_version(ledger, 0, 0, T0, &version));
+	ck_assert_uint_eq(version.written, PREFIX);
+	ahead = ledger_view_ahead(ledger);
+	ck_assert_uint_eq(ahead.calls, 0);
+}
+END_TEST
+
+#define VERSION                                                                          \
+	"00000000000000000000000000000001 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " \
+	"19 20 0 1 00000000000000000000000000000001"
+
 START_TEST(ledger_rows_that_cannot_be_read_change_nothing)
 {
 	static const struct {
@@ -970,6 +1096,13 @@ START_TEST(ledger_rows_that_cannot_be_read_change_nothing)
 		{ "r:65", "1 2 3 1 2 3 4 5 6 7 8 9 10 11 12 13 |x" },
 		{ "v:0:16", "x" },
 		{ "v:0:1", "00000000000000000000000000000001 1" },
+		{ "v:0:2", VERSION " abc -" },
+		{ "v:0:2", VERSION " - 1,2,3,4,5,6,luck" },
+		{ "v:0:2", VERSION " - 1,2,3,99,5,6,first" },
+		{ "l:0", "300000 1,2" },
+		{ "l:33",
+		  "300000 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0 0,0" },
+		{ "state", "1 2 3 4 5 6 7" },
 		{ "b:0", "" },
 		{ "p:x", "1" },
 		{ "zebra", "1" },
@@ -1050,5 +1183,10 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_lost_lines_are_shown, ledger_rows_bring_everything_back,
            ledger_after_a_restart_causes_are_judged_as_before,
            ledger_after_a_restart_twins_are_known_again,
+           ledger_after_a_restart_drift_goes_on,
+           ledger_a_sketch_outlives_a_call_without_one,
+           ledger_after_a_restart_it_still_tells_how_long_entries_live,
+           ledger_after_a_restart_warm_ups_still_wait_for_their_readers,
+           ledger_reads_rows_of_the_release_before,
            ledger_rows_that_cannot_be_read_change_nothing,
            ledger_rows_have_room_for_the_largest)
