@@ -4,6 +4,7 @@
 #include "common/io/log.h"
 
 #include <errno.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -350,6 +351,9 @@ spawn(struct run *run, struct work *work)
 	put(environment, &count, extra[4], "WARMQ_HANDLER", envelope->handler);
 	put(environment, &count, extra[5], "WARMQ_ATTEMPT", span_from(attempt));
 	put(environment, &count, extra[6], "TRACEPARENT", envelope->traceparent);
+	/* Libraries open descriptors that a program would inherit: curl's wake-up pair.
+	 * Before Linux 5.11 they still do. */
+	(void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 	return uv_spawn(run->context->loop, &work->process, &options);
 }
 

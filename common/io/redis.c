@@ -10,7 +10,6 @@
 #define MESSAGE_SIZE     256
 #define GREETING_WORDS   3
 #define CLIENT_NAME_SIZE 64
-#define WORDS_ON_STACK   64
 
 enum state {
 	IDLE,
@@ -133,37 +132,20 @@ static int
 transmit(struct redis *redis, uint64_t timeout_ms, const struct span *words, size_t count,
          redis_reply_fn *fn, void *data)
 {
-	const char *few_texts[WORDS_ON_STACK], **texts = few_texts;
-	size_t few_lens[WORDS_ON_STACK], *lens = few_lens;
 	uint32_t slot;
-	int err = ERR_MEMORY;
+	int err;
 
 	if (redis->ring_count == redis->options.pipeline_max)
 		return ERR_FULL;
-	if (count > WORDS_ON_STACK) {
-		texts = calloc(count, sizeof *texts);
-		lens = calloc(count, sizeof *lens);
-		if (!texts || !lens)
-			goto out;
-	}
-	for (size_t i = 0; i < count; i++) {
-		texts[i] = words[i].len > 0 ? words[i].data : "";
-		lens[i] = words[i].len;
-	}
-	err = redis_link_send(redis->link, texts, lens, count);
+	err = redis_link_send(redis->link, words, count);
 	if (err < 0)
-		goto out;
+		return err;
 	slot = (redis->ring_from + redis->ring_count) % redis->options.pipeline_max;
 	redis->ring[slot] =
 		(struct pending){ .fn = fn, .data = data, .timeout_ms = timeout_ms };
 	if (redis->ring_count++ == 0)
 		arm_for_oldest(redis);
-out:
-	if (texts != few_texts)
-		free(texts);
-	if (lens != few_lens)
-		free(lens);
-	return err;
+	return 0;
 }
 
 static void

@@ -1,5 +1,8 @@
 #include "common/io/redis_link.h"
 
+#include "common/io/redis_words.h"
+
+#include <fcntl.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -144,6 +147,10 @@ attach(uv_loop_t *loop, struct redis_link *link)
 {
 	redisAsyncContext *context = link->context;
 
+	/* hiredis leaves it open for the programs we start: a handler would be logged in.
+	 */
+	if (fcntl(context->c.fd, F_SETFD, FD_CLOEXEC) < 0)
+		return ERR_IO;
 	if (uv_poll_init(loop, &link->poll, context->c.fd) < 0)
 		return ERR_IO;
 	link->poll.data = link;
@@ -194,15 +201,19 @@ fail: /* no hook is set yet: freeing the context calls nobody */
 }
 
 int
-redis_link_send(struct redis_link *link, const char **texts, const size_t *lens,
-                size_t count)
+redis_link_send(struct redis_link *link, const struct span *spans, size_t count)
 {
+	struct redis_words words;
+	int err;
+
 	if (redis_link_is_ending(link))
 		return ERR_CONNECTION;
-	if (redisAsyncCommandArgv(link->context, on_reply, link, (int)count, texts,
-	                          lens) != REDIS_OK)
-		return ERR_CONNECTION;
-	return 0;
+	err = redis_words_init(&words, spans, count);
+	if (err == 0 && redisAsyncCommandArgv(link->context, on_reply, link, (int)count,
+	                                      words.texts, words.lens) != REDIS_OK)
+		err = ERR_CONNECTION;
+	redis_words_fini(&words);
+	return err;
 }
 
 void

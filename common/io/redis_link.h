@@ -39,8 +39,8 @@ MUST_USE int redis_link_open(uv_loop_t *loop, const struct redis_url *url,
                              struct redis_link **ret_link, char *ret_message,
                              size_t message_size);
 
-MUST_USE int redis_link_send(struct redis_link *link, const char **texts,
-                             const size_t *lens, size_t count);
+MUST_USE int redis_link_send(struct redis_link *link, const struct span *words,
+                             size_t count);
 
 /* Ends it now; or, from within on_answer or on_connected, when that returns. */
 void redis_link_abort(struct redis_link *link);

@@ -36,14 +36,9 @@ on_timer(uv_timer_t *timer)
 }
 
 static void
-send_words(struct redis_listen *listen, const char **texts, size_t count)
+send_words(struct redis_listen *listen, const struct span *words, size_t count)
 {
-	size_t lens[3];
-
-	VERIFY(count <= ARRAY_SIZE(lens));
-	for (size_t i = 0; i < count; i++)
-		lens[i] = strlen(texts[i]);
-	if (redis_link_send(listen->link, texts, lens, count) < 0)
+	if (redis_link_send(listen->link, words, count) < 0)
 		redis_link_abort(listen->link);
 }
 
@@ -51,20 +46,20 @@ static void
 on_connected(void *data)
 {
 	struct redis_listen *listen = data;
-	const char *with_user[] = { "AUTH", listen->url.user, listen->url.password };
-	const char *with_password[] = { "AUTH", listen->url.password };
-	const char *subscribe[] = { "SUBSCRIBE", listen->channel };
+	const struct span subscribe[] = { SPAN("SUBSCRIBE"), span_from(listen->channel) };
+	struct span login[3] = { SPAN("AUTH") };
+	size_t count = 1;
 
 	listen->greetings = 0;
 	listen->heard_ms = uv_now(listen->loop);
 	if (listen->url.password[0]) {
 		listen->greetings = 1;
 		if (listen->url.user[0])
-			send_words(listen, with_user, 3);
-		else
-			send_words(listen, with_password, 2);
+			login[count++] = span_from(listen->url.user);
+		login[count++] = span_from(listen->url.password);
+		send_words(listen, login, count);
 	}
-	send_words(listen, subscribe, 2);
+	send_words(listen, subscribe, ARRAY_SIZE(subscribe));
 }
 
 /* ["message", channel, text]; the answer to SUBSCRIBE ends in a number. */

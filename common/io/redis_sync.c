@@ -1,14 +1,14 @@
 #include "common/io/redis_sync.h"
 
 #include "common/io/redis_reply.h"
+#include "common/io/redis_words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define WORDS_ON_STACK 64
 
 struct redis_sync {
 	redisContext *context;
@@ -45,33 +45,19 @@ note_failure(struct redis_sync *sync)
 }
 
 int
-redis_sync_append(struct redis_sync *sync, const struct span *words, size_t count)
+redis_sync_append(struct redis_sync *sync, const struct span *spans, size_t count)
 {
-	const char *few_texts[WORDS_ON_STACK], **texts = few_texts;
-	size_t few_lens[WORDS_ON_STACK], *lens = few_lens;
-	int err = ERR_MEMORY;
+	struct redis_words words;
+	int err;
 
 	VERIFY(count > 0);
 	if (sync->context->err)
 		return ERR_CONNECTION;
-	if (count > WORDS_ON_STACK) {
-		texts = calloc(count, sizeof *texts);
-		lens = calloc(count, sizeof *lens);
-		if (!texts || !lens)
-			goto out;
-	}
-	for (size_t i = 0; i < count; i++) {
-		texts[i] = words[i].len > 0 ? words[i].data : "";
-		lens[i] = words[i].len;
-	}
-	err = 0;
-	if (redisAppendCommandArgv(sync->context, (int)count, texts, lens) != REDIS_OK)
+	err = redis_words_init(&words, spans, count);
+	if (err == 0 && redisAppendCommandArgv(sync->context, (int)count, words.texts,
+	                                       words.lens) != REDIS_OK)
 		err = note_failure(sync);
-out:
-	if (texts != few_texts)
-		free(texts);
-	if (lens != few_lens)
-		free(lens);
+	redis_words_fini(&words);
 	return err;
 }
 
@@ -160,10 +146,14 @@ static redisContext *
 connect_to(const struct redis_url *url, uint64_t timeout_ms)
 {
 	struct timeval timeout = timeval_from(timeout_ms);
+	redisContext *context =
+		url->path[0] ? redisConnectUnixWithTimeout(url->path, timeout)
+			     : redisConnectWithTimeout(url->host, url->port, timeout);
 
-	if (url->path[0])
-		return redisConnectUnixWithTimeout(url->path, timeout);
-	return redisConnectWithTimeout(url->host, url->port, timeout);
+	/* hiredis leaves it open for the programs we start. */
+	if (context && context->err == 0)
+		(void)fcntl(context->fd, F_SETFD, FD_CLOEXEC);
+	return context;
 }
 
 int

@@ -61,6 +61,16 @@ def test_a_handler_is_told_about_its_job_but_not_the_keys(store, handler):
     assert KEY not in json.dumps(told)
 
 
+def test_a_handler_inherits_no_descriptor(store, handler):
+    """A connection to Redis in its hands could do whatever the worker may, and outlive it."""
+    handler("fds = [fd for fd in os.listdir('/proc/self/fd')\n"
+            "       if os.path.exists('/proc/self/fd/' + fd)]\n"
+            "print(json.dumps({fd: os.readlink('/proc/self/fd/' + fd) for fd in fds}))")
+    jobs, id = one_job(store)
+    held = wait_result(store, id)["body"]
+    assert sorted(held) == ["0", "1", "2"], held
+
+
 def test_status_75_means_try_again(store, handler):
     handler("sys.stderr.write('first\\nnot yet\\n')\n"
             "sys.exit(75 if os.environ['WARMQ_ATTEMPT'] == '1' else 0)")
