@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import io
 import os
+import shutil
 import sys
 import tempfile
 
@@ -47,6 +48,13 @@ BAD = [
     ("includes", "common/a.c", '#include <stdio.h>\n#include "common/a.h"\n'),
     ("includes", "elsewhere/x.c", "int x;\n"),
 ]
+UNIT = "deploy/a.service.in"
+if shutil.which("systemd-analyze"):
+    BAD += [
+        ("units", UNIT, "[Service]\nExecStart=@bindir@/a\nDynamicUser=yes\n"),
+        ("units", UNIT, tidy.text_of("deploy/systemd/warmq-worker.service.in")
+            .replace("RestartSec=1s", "RestartSec=soon")),
+    ]
 ALLOWED = [
     ("calls", "common/a.c", '/* sprintf() */ const char *a = "malloc(";\n'),
     ("marks", "common/a.c", "/* TO" + "DO(0001): later. */\n"),
