@@ -219,15 +219,6 @@ config_finish(struct config *config, struct config_error *reterr)
 	return finish_lists(config, reterr);
 }
 
-const struct config_upstream *
-config_upstream_find(const struct config *config, struct span name)
-{
-	for (size_t i = 0; i < config->upstreams_count; i++)
-		if (span_equals(name, span_from(config->upstreams[i].name)))
-			return &config->upstreams[i];
-	return NULL;
-}
-
 const struct config_model *
 config_model_find(const struct config *config, struct span model)
 {
@@ -235,53 +226,4 @@ config_model_find(const struct config *config, struct span model)
 		if (text_matches(span_from(config->models[i].match), model))
 			return &config->models[i];
 	return config_models_find(model);
-}
-
-const struct config_class_limit *
-config_class_limit_find(const struct config_upstream *upstream, struct span class_name)
-{
-	for (size_t i = 0; i < upstream->class_limits_count; i++)
-		if (span_equals(class_name,
-		                span_from(upstream->class_limits[i].class_name)))
-			return &upstream->class_limits[i];
-	return NULL;
-}
-
-const char *
-config_pool_find(const struct config *config, struct span route, struct span upstream)
-{
-	for (size_t i = 0; i < config->pools_count; i++) {
-		const struct config_pool *pool = &config->pools[i];
-
-		if (text_matches(span_from(pool->match_route), route) &&
-		    text_matches(span_from(pool->match_upstream), upstream))
-			return pool->name;
-	}
-	return "default";
-}
-
-static const char *
-word_text(const char *key_name, unsigned word)
-{
-	const struct config_key *key =
-		config_table_key(CONFIG_SECTION_UPSTREAM, span_from(key_name));
-
-	VERIFY(key);
-	for (unsigned i = 0; key->words[i]; i++)
-		if (i == word)
-			return key->words[i];
-	VERIFY(false);
-	return NULL;
-}
-
-const char *
-config_dialect_text(enum config_dialect dialect)
-{
-	return word_text("dialect", dialect);
-}
-
-const char *
-config_auth_text(enum config_auth auth)
-{
-	return word_text("auth", auth);
 }

@@ -132,9 +132,8 @@ struct config_model {
 	uint64_t write_multiplier;
 	uint64_t write_multiplier_1h;
 	uint64_t read_multiplier;
-	bool cache_key;    /* openai-chat: add prompt_cache_key where the job has none */
-	bool breakpoint;   /* openai-chat: add a prompt_cache_breakpoint */
-	bool charge_reads; /* cached tokens count towards the input limit */
+	bool cache_key;  /* openai-chat: add prompt_cache_key where the job has none */
+	bool breakpoint; /* openai-chat: add a prompt_cache_breakpoint */
 	struct config_price prices[CONFIG_PRICES_MAX]; /* later ones, by date */
 	size_t prices_count;
 };
@@ -218,25 +217,9 @@ MUST_USE int config_set(struct config *config, const char *path, struct span val
  * what needs to be seen whole.  Call once, last. */
 MUST_USE int config_finish(struct config *config, struct config_error *reterr);
 
-/* NULL if there is none of that name. */
-const struct config_upstream *config_upstream_find(const struct config *config,
-                                                   struct span name);
-
 /* First match in the file, then the built-in table, whose last entry is "*". */
 const struct config_model *config_model_find(const struct config *config,
                                              struct span model);
-
-/* NULL = no limits known. */
-const struct config_class_limit *
-config_class_limit_find(const struct config_upstream *upstream, struct span class_name);
-
-/* The name of the first pool that matches, or "default". */
-const char *config_pool_find(const struct config *config, struct span route,
-                             struct span upstream);
-
-/* The words of the enums above, as the file has them: "openai-chat". */
-const char *config_dialect_text(enum config_dialect dialect);
-const char *config_auth_text(enum config_auth auth);
 
 /* The whole effective configuration as YAML that config_parse reads back; the table of
  * all keys as Markdown, as docs/CONFIG.md has it. */

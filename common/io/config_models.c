@@ -12,6 +12,21 @@
 		.write_multiplier_1h = 2000, .read_multiplier = read                    \
 	}
 
+/* Writing is paid for, and breakpoints are taken. */
+#define GPT_PAID(pattern, class_)                                               \
+	{                                                                       \
+		.match = pattern, .class_name = class_, .minimum_tokens = 1024, \
+		.write_multiplier = 1250, .write_multiplier_1h = 2500,          \
+		.read_multiplier = 100, .breakpoint = true, .cache_key = true   \
+	}
+
+#define GPT_FREE(pattern, class_)                                               \
+	{                                                                       \
+		.match = pattern, .class_name = class_, .minimum_tokens = 1024, \
+		.write_multiplier = 1000, .write_multiplier_1h = 1000,          \
+		.read_multiplier = 500, .cache_key = true                       \
+	}
+
 /* First match wins: the longer names stand first. */
 static const struct config_model models[] = {
 	CLAUDE("claude-fable-5-1*", "fable-5", 512, 0, 0, 25),
@@ -36,40 +51,10 @@ static const struct config_model models[] = {
 
 	/* OpenAI up to GPT-5.5 writes for nothing and routes by key; later models charge
 	 * the write and take breakpoints (older ones refuse them with a 400). */
-	{ .match = "gpt-5.6*",
-	  .class_name = "gpt-5.6",
-	  .minimum_tokens = 1024,
-	  .write_multiplier = 1250,
-	  .write_multiplier_1h = 2500,
-	  .read_multiplier = 100,
-	  .breakpoint = true,
-	  .cache_key = true,
-	  .charge_reads = true },
-	{ .match = "gpt-6*",
-	  .class_name = "gpt-6",
-	  .minimum_tokens = 1024,
-	  .write_multiplier = 1250,
-	  .write_multiplier_1h = 2500,
-	  .read_multiplier = 100,
-	  .breakpoint = true,
-	  .cache_key = true,
-	  .charge_reads = true },
-	{ .match = "gpt-*",
-	  .class_name = "gpt",
-	  .minimum_tokens = 1024,
-	  .write_multiplier = 1000,
-	  .write_multiplier_1h = 1000,
-	  .read_multiplier = 500,
-	  .cache_key = true,
-	  .charge_reads = true },
-	{ .match = "o?*",
-	  .class_name = "gpt-o",
-	  .minimum_tokens = 1024,
-	  .write_multiplier = 1000,
-	  .write_multiplier_1h = 1000,
-	  .read_multiplier = 500,
-	  .cache_key = true,
-	  .charge_reads = true },
+	GPT_PAID("gpt-5.6*", "gpt-5.6"),
+	GPT_PAID("gpt-6*", "gpt-6"),
+	GPT_FREE("gpt-*", "gpt"),
+	GPT_FREE("o?*", "gpt-o"),
 
 	{ .match = "*",
 	  .class_name = "default",

@@ -150,8 +150,6 @@ const struct config_key config_table_keys[] = {
 	  .help = "openai-chat: add a `prompt_cache_key` to jobs that have none." },
 	{ ROW(MODEL, BOOL, "breakpoint"), FIELD(config_model, breakpoint),
 	  .initial = "false", .help = "openai-chat: add a `prompt_cache_breakpoint`." },
-	{ ROW(MODEL, BOOL, "charge_reads"), FIELD(config_model, charge_reads),
-	  .initial = "false", .help = "Cached tokens count towards the input limit." },
 
 	{ ROW(PRICE, DATE, "from"), FIELD(config_price, from_ms), .min = 1,
 	  .max = UINT64_MAX, .depends = "required",

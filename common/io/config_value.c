@@ -18,8 +18,8 @@ const_field_of(const struct config_key *key, const void *base)
 	return (const char *)base + key->offset;
 }
 
-size_t *
-config_value_count(const struct config_key *key, void *base)
+static size_t *
+count_field_of(const struct config_key *key, void *base)
 {
 	return (size_t *)(void *)((char *)base + key->count_offset);
 }
@@ -284,7 +284,7 @@ int
 config_value_append(const struct config_key *key, void *base, struct span text,
                     char ret_reason[CONFIG_VALUE_REASON_SIZE])
 {
-	size_t *count = config_value_count(key, base);
+	size_t *count = count_field_of(key, base);
 	int err;
 
 	VERIFY(key->kind == CONFIG_KIND_LIST);
@@ -348,7 +348,7 @@ int
 config_value_add_header(const struct config_key *key, void *base, struct span name,
                         struct span text, char ret_reason[CONFIG_VALUE_REASON_SIZE])
 {
-	size_t *count = config_value_count(key, base);
+	size_t *count = count_field_of(key, base);
 	struct config_header header = { 0 };
 	const char *reason;
 	int err;
@@ -374,7 +374,7 @@ config_value_add_header(const struct config_key *key, void *base, struct span na
 void
 config_value_clear(const struct config_key *key, void *base)
 {
-	*config_value_count(key, base) = 0;
+	*count_field_of(key, base) = 0;
 }
 
 void

@@ -36,7 +36,6 @@ void config_value_initialise(const struct config_key *key, void *base);
 /* True for a value that was never set and has no default. */
 bool config_value_is_unset(const struct config_key *key, const void *base);
 
-size_t *config_value_count(const struct config_key *key, void *base);
 void config_value_clear(const struct config_key *key, void *base); /* lists, headers */
 
 /* The value as YAML that reads back: a scalar or a flow list or map. */

@@ -63,8 +63,7 @@ START_TEST(config_without_a_file_has_all_defaults)
 	ck_assert_uint_eq(config->scheduler.max_wait_ms, 300000);
 	ck_assert_uint_eq(config->worker.slots, 100);
 	ck_assert_uint_eq(config->upstreams_count, 0);
-	ck_assert_str_eq(config_pool_find(config, SPAN("r"), SPAN("u")), "default");
-	ck_assert_ptr_null(config_upstream_find(config, SPAN("u")));
+	ck_assert_uint_eq(config->pools_count, 0);
 	config_destroy(config);
 	config_destroy(parsed("# only a comment\n"));
 }
@@ -92,7 +91,7 @@ static const char whole[] = "namespace: q\n"
 			    "  - match: claude-x*\n"
 			    "    price_input: 3.5\n"
 			    "    read_multiplier: 0.025\n"
-			    "    charge_reads: true\n"
+			    "    breakpoint: true\n"
 			    "pools:\n"
 			    "  - {name: night, match: [batch-*, main]}\n"
 			    "scheduler: {listen: 'off', max_wait: 60s}\n"
@@ -102,25 +101,28 @@ static const char whole[] = "namespace: q\n"
 START_TEST(config_reads_a_whole_file)
 {
 	struct config *config = parsed(whole);
-	const struct config_upstream *main_ = config_upstream_find(config, SPAN("main"));
-	const struct config_upstream *local = config_upstream_find(config, SPAN("local"));
-	const struct config_class_limit *limit;
+	const struct config_upstream *main_ = &config->upstreams[0];
+	const struct config_upstream *local = &config->upstreams[1];
+	const struct config_class_limit *limit = &main_->class_limits[0];
 
 	ck_assert_str_eq(config->namespace, "q");
+	ck_assert_uint_eq(config->upstreams_count, 2);
+	ck_assert_str_eq(main_->name, "main");
+	ck_assert_str_eq(local->name, "local");
 	ck_assert_str_eq(main_->url, "https://api.anthropic.com");
 	ck_assert_str_eq(main_->headers[0].value, "2023-06-01");
 	ck_assert_uint_eq(main_->betas_count, 2);
 	ck_assert_str_eq(main_->betas[1], "b-2");
 	ck_assert_uint_eq(main_->ttl_ms, 3600000);
-	limit = config_class_limit_find(main_, SPAN("sonnet-4"));
+	ck_assert_uint_eq(main_->class_limits_count, 1);
+	ck_assert_str_eq(limit->class_name, "sonnet-4");
 	ck_assert_uint_eq(limit->itpm, 450000);
 	ck_assert_uint_eq(limit->concurrency, 0);
-	ck_assert_ptr_null(config_class_limit_find(main_, SPAN("opus-4")));
 	ck_assert_int_eq(local->dialect, CONFIG_DIALECT_OPENAI_CHAT);
 	ck_assert_uint_eq(local->hold_max_ms, 0);
 	ck_assert_uint_eq(config->models[0].price_input, 3500000);
 	ck_assert_uint_eq(config->models[0].read_multiplier, 25);
-	ck_assert(config->models[0].charge_reads);
+	ck_assert(config->models[0].breakpoint);
 	ck_assert_str_eq(config->scheduler.listen, "off");
 	ck_assert_uint_eq(config->worker.handler_count, 2);
 	config_destroy(config);
@@ -284,9 +286,10 @@ START_TEST(config_first_match_wins_and_the_built_in_table_ends_in_everything)
 	ck_assert(config_model_find(config, SPAN("gpt-5.6"))->breakpoint);
 	ck_assert(!config_model_find(config, SPAN("gpt-5.5"))->breakpoint);
 	ck_assert_str_eq(config_model_find(config, SPAN("llama"))->class_name, "default");
-	ck_assert_str_eq(config_pool_find(config, SPAN("x-1"), SPAN("up")), "a");
-	ck_assert_str_eq(config_pool_find(config, SPAN("y"), SPAN("up")), "b");
-	ck_assert_str_eq(config_pool_find(config, SPAN("y"), SPAN("other")), "default");
+	ck_assert_uint_eq(config->pools_count, 2);
+	ck_assert_str_eq(config->pools[0].match_route, "x-*");
+	ck_assert_str_eq(config->pools[0].match_upstream, "*");
+	ck_assert_str_eq(config->pools[1].match_upstream, "up");
 	config_destroy(config);
 }
 END_TEST
