@@ -25,7 +25,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+sys.path[:0] = [os.path.join(ROOT, "tests", part) for part in ("integration", "lib")]
 
 import redis  # noqa: E402
 

@@ -15,7 +15,8 @@ import itertools
 import os
 import re
 import sys
-import time
+
+from waiting import wait_until  # noqa: F401: theirs who import from here
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FUNCTIONS = os.path.join(ROOT, "scheduler", "functions")
@@ -71,15 +72,6 @@ def library_plain():
     finally:
         sys.path.remove(FUNCTIONS)
     return embed.join(library_files(), "test")[0]
-
-
-def wait_until(claim, what, seconds=30):
-    """Waits until claim() is true; never longer than the deadline."""
-    end = time.monotonic() + seconds
-    while not claim():
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s for {what}")
-        time.sleep(0.001)
 
 
 def node(number):

@@ -6,17 +6,16 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+from provider import (FAST, PREFIX, PROGRAM, TIMEOUT_S, Provider, chat_body, digest,
+                      message_body, message_text, parse_events)
+from waiting import wait_until
 
-from provider import (FAST, PREFIX, PROGRAM, TIMEOUT_S, Provider, chat_body,  # noqa: E402
-                      digest, message_body, message_text, parse_events, wait_until)
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 PREFIX_TOKENS = (len(PREFIX) + 3) // 4
 

@@ -13,8 +13,6 @@ import redis
 
 from store import NEVER, OPEN, WRITING, Family, Store, Worker
 
-NONCE = 0
-
 
 def scene(store):
     """Two families and an ancestor, a worker with leases of each kind, later, dead, ended

@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import subprocess
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
@@ -29,14 +28,6 @@ def digest(text):
     for byte in text.encode():
         value = (value ^ byte) * 0x100000001b3 % 2**64
     return f"{value:016x}"
-
-
-def wait_until(claim, what, timeout_s=TIMEOUT_S):
-    """Waits until claim() is true."""
-    deadline = time.monotonic() + timeout_s
-    while not claim():
-        assert time.monotonic() < deadline, f"it never came: {what}"
-        time.sleep(0.005)
 
 
 def message_body(question="Why?", prefix=PREFIX, marker="5m", **members):
