@@ -136,27 +136,6 @@ buffer_append_id(struct buffer *buffer, struct id128 id)
 }
 
 int
-buffer_append_hex(struct buffer *buffer, struct span bytes)
-{
-	static const char digits[] = "0123456789abcdef";
-	char *to;
-
-	if (bytes.len > SIZE_MAX / 2)
-		return buffer->error = ERR_LIMIT;
-	to = buffer_reserve(buffer, bytes.len * 2);
-	if (!to)
-		return buffer->error;
-	for (size_t i = 0; i < bytes.len; i++) {
-		unsigned char byte = (unsigned char)bytes.data[i];
-
-		*to++ = digits[byte >> 4];
-		*to++ = digits[byte & 15];
-	}
-	buffer_commit(buffer, bytes.len * 2);
-	return 0;
-}
-
-int
 buffer_append_format(struct buffer *buffer, const char *format, ...)
 {
 	va_list arguments;

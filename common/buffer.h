@@ -73,7 +73,6 @@ int buffer_append_byte(struct buffer *buffer, char byte);
 int buffer_append_unsigned(struct buffer *buffer, uint64_t value);
 int buffer_append_signed(struct buffer *buffer, int64_t value);
 int buffer_append_id(struct buffer *buffer, struct id128 id); /* 32 hex digits */
-int buffer_append_hex(struct buffer *buffer, struct span bytes);
 int buffer_append_format(struct buffer *buffer, const char *format, ...) PRINTF(2, 3);
 
 /* Untrusted bytes, harmless to a terminal (text_escape without the cut). */

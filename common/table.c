@@ -121,22 +121,6 @@ table_remove(struct table *table, struct id128 id)
 	return true;
 }
 
-bool
-table_next(const struct table *table, uint32_t *cursor, struct id128 *ret_id,
-           uint32_t *ret_value)
-{
-	while (*cursor < table->slots_count) {
-		const struct table_slot *slot = &table->slots[(*cursor)++];
-
-		if (slot->value == TABLE_NONE)
-			continue;
-		*ret_id = slot->id;
-		*ret_value = slot->value;
-		return true;
-	}
-	return false;
-}
-
 void
 table_audit(const struct table *table)
 {

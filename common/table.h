@@ -47,11 +47,6 @@ MUST_USE int table_put(struct table *table, struct id128 id, uint32_t value);
 /* Answers whether `id` was there. */
 bool table_remove(struct table *table, struct id128 id);
 
-/* Walks all entries in slot order: start with *cursor = 0; false at the end.  Between
- * two calls the table must not change. */
-bool table_next(const struct table *table, uint32_t *cursor, struct id128 *ret_id,
-                uint32_t *ret_value);
-
 /* VERIFYs that every entry can be found and the count is right; O(n). */
 void table_audit(const struct table *table);
 

@@ -44,23 +44,6 @@ text_parse_unsigned(struct span text, uint64_t max, uint64_t *ret_value)
 	return 0;
 }
 
-int
-text_parse_signed(struct span text, int64_t *ret_value)
-{
-	bool negative = text.len > 0 && text.data[0] == '-';
-	uint64_t max = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
-	uint64_t value;
-	int err;
-
-	if (negative)
-		text = (struct span){ text.data + 1, text.len - 1 };
-	err = text_parse_unsigned(text, max, &value);
-	if (err < 0)
-		return err;
-	*ret_value = negative ? (int64_t)(0 - value) : (int64_t)value;
-	return 0;
-}
-
 static int
 parse_units(struct span text, const struct unit *units, size_t units_count,
             uint64_t *ret_value)
@@ -229,6 +212,22 @@ text_is_name(struct span text)
 			return false;
 	}
 	return true;
+}
+
+static bool
+is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct span
+text_trim(struct span text)
+{
+	while (text.len > 0 && is_space(text.data[0]))
+		text = (struct span){ text.data + 1, text.len - 1 };
+	while (text.len > 0 && is_space(text.data[text.len - 1]))
+		text.len--;
+	return text;
 }
 
 bool

@@ -22,9 +22,6 @@
  * above `max`. */
 MUST_USE int text_parse_unsigned(struct span text, uint64_t max, uint64_t *ret_value);
 
-/* The same with an optional leading '-'. */
-MUST_USE int text_parse_signed(struct span text, int64_t *ret_value);
-
 /* A number and one unit.  ERR_MALFORMED without a unit, ERR_LIMIT on overflow. */
 MUST_USE int text_parse_duration(struct span text, uint64_t *ret_ms);
 MUST_USE int text_parse_size(struct span text, uint64_t *ret_bytes);
@@ -51,6 +48,9 @@ bool text_is_name(struct span text);
 
 /* Whether the bytes are UTF-8 without surrogates, overlong forms or stray bytes. */
 bool text_is_utf8(struct span text);
+
+/* Without the blanks, tabs and line ends around it. */
+struct span text_trim(struct span text);
 
 /* Writes untrusted bytes so that a terminal or a log line shows them and obeys none of
  * them: control characters, quotes, backslashes, direction marks and everything that is

@@ -387,3 +387,17 @@ body_dump(const struct body *body, const json_t *value, const char *without,
 	}
 	return buffer_append_byte(out, '}');
 }
+
+int
+body_dump_into(const struct body *body, const json_t *value, const char *without,
+               struct buffer *scratch, struct span *ret_text)
+{
+	int err;
+
+	buffer_clear(scratch);
+	err = body_dump(body, value, without, scratch);
+	if (err < 0)
+		return err;
+	*ret_text = buffer_span(scratch);
+	return 0;
+}

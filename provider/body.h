@@ -52,4 +52,9 @@ struct span body_last_text(const struct body *body, const json_t *content);
 MUST_USE int body_dump(const struct body *body, const json_t *value, const char *without,
                        struct buffer *out);
 
+/* The same into `scratch` alone, which is cleared first and lends the text. */
+MUST_USE int body_dump_into(const struct body *body, const json_t *value,
+                            const char *without, struct buffer *scratch,
+                            struct span *ret_text);
+
 #endif

@@ -33,17 +33,6 @@ take(struct span *rest, const char *end, struct span *ret_text)
 	return true;
 }
 
-static struct span
-trim(struct span text)
-{
-	while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-		text = (struct span){ text.data + 1, text.len - 1 };
-	while (text.len > 0 &&
-	       (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t'))
-		text.len--;
-	return text;
-}
-
 static int
 parse_request_line(struct http_request *request, struct span line)
 {
@@ -67,10 +56,10 @@ parse_header(struct http_request *request, struct span line)
 		return ERR_LIMIT;
 	if (!take(&line, ":", &header.name) || !is_token(header.name))
 		return ERR_MALFORMED;
-	header.value = trim(line);
-	for (size_t i = 0; i < header.value.len; i++)
-		if (strchr("\r\n", header.value.data[i])) /* also finds a zero byte */
+	for (size_t i = 0; i < line.len; i++)
+		if (strchr("\r\n", line.data[i])) /* also finds a zero byte */
 			return ERR_MALFORMED;
+	header.value = text_trim(line);
 	request->headers[request->headers_count++] = header;
 	return 0;
 }

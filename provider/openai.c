@@ -230,14 +230,7 @@ static int
 dump(struct reading *reading, const json_t *value, const char *without,
      struct span *ret_text)
 {
-	int err;
-
-	buffer_clear(&reading->text);
-	err = body_dump(reading->body, value, without, &reading->text);
-	if (err < 0)
-		return err;
-	*ret_text = buffer_span(&reading->text);
-	return 0;
+	return body_dump_into(reading->body, value, without, &reading->text, ret_text);
 }
 
 static int

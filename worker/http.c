@@ -1,5 +1,6 @@
 #include "worker/http.h"
 
+#include "common/text.h"
 #include "worker/http_poll.h"
 
 #include <curl/curl.h>
@@ -184,20 +185,6 @@ on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
 	return CURL_PREREQFUNC_OK;
 }
 
-static struct span
-trim(struct span text)
-{
-	while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
-		text.data++;
-		text.len--;
-	}
-	while (text.len > 0 &&
-	       (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r' ||
-	        text.data[text.len - 1] == ' '))
-		text.len--;
-	return text;
-}
-
 static size_t
 on_header(char *bytes, size_t size, size_t count, void *data)
 {
@@ -220,8 +207,8 @@ on_header(char *bytes, size_t size, size_t count, void *data)
 		return line.len;
 	name_len = (size_t)(colon - line.data);
 	exchange->handlers.on_header(
-		trim((struct span){ line.data, name_len }),
-		trim((struct span){ colon + 1, line.len - name_len - 1 }),
+		text_trim((struct span){ line.data, name_len }),
+		text_trim((struct span){ colon + 1, line.len - name_len - 1 }),
 		exchange->data);
 	return line.len;
 }

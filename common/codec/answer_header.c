@@ -26,20 +26,6 @@ starts_with(struct span *name, const char *start)
 	return true;
 }
 
-static struct span
-trim(struct span text)
-{
-	while (text.len > 0 && (text.data[0] == ' ' || text.data[0] == '\t')) {
-		text.data++;
-		text.len--;
-	}
-	while (text.len > 0 &&
-	       (text.data[text.len - 1] == ' ' || text.data[text.len - 1] == '\t' ||
-	        text.data[text.len - 1] == '\r'))
-		text.len--;
-	return text;
-}
-
 /* A decimal in thousandths: "1.5" is 1500; more digits are cut off. */
 static bool
 take_decimal(struct span *text, int64_t *ret_milli)
@@ -80,7 +66,7 @@ answer_duration(struct span text)
 	};
 	int64_t total = 0;
 
-	text = trim(text);
+	text = text_trim(text);
 	if (text.len == 0)
 		return ANSWER_UNKNOWN;
 	while (text.len > 0) {
@@ -254,7 +240,7 @@ answer_headers_init(struct answer_headers *headers, uint64_t now_ms)
 void
 answer_header(struct answer_headers *headers, struct span name, struct span value)
 {
-	value = trim(value);
+	value = text_trim(value);
 	if (name_is(name, "retry-after-ms")) {
 		int64_t ms = retry_after_milli(value);
 

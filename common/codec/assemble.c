@@ -40,8 +40,8 @@ assemble_inside_block(struct assemble_block **list, unsigned *count, int64_t ind
 	return &grown[index];
 }
 
-void
-assemble_inside_free(struct assemble_block **list, unsigned *count)
+static void
+free_blocks(struct assemble_block **list, unsigned *count)
 {
 	for (unsigned i = 0; i < *count; i++) {
 		struct assemble_block *block = &(*list)[i];
@@ -242,7 +242,7 @@ assemble_destroy(struct assemble *assemble)
 	buffer_fini(&assemble->error);
 	assemble_members_fini(&assemble->message);
 	assemble_members_fini(&assemble->cost);
-	assemble_inside_free(&assemble->blocks, &assemble->blocks_count);
+	free_blocks(&assemble->blocks, &assemble->blocks_count);
 	free(assemble);
 	return NULL;
 }
@@ -259,12 +259,6 @@ bool
 assemble_began(const struct assemble *assemble)
 {
 	return assemble->began;
-}
-
-bool
-assemble_has_content(const struct assemble *assemble)
-{
-	return assemble->has_content;
 }
 
 const struct usage *

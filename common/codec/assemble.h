@@ -62,9 +62,6 @@ MUST_USE int assemble_feed(struct assemble *assemble, struct span bytes);
  * says it early, usage is known.  Pings and comments do not count. */
 bool assemble_began(const struct assemble *assemble);
 
-/* True once an event carried the first piece of content. */
-bool assemble_has_content(const struct assemble *assemble);
-
 /* What is known of usage so far; unknown before the first event. */
 const struct usage *assemble_usage(const struct assemble *assemble);
 

@@ -64,18 +64,54 @@ add_input(struct assemble *assemble, struct assemble_block *block, uint32_t piec
 	               : err;
 }
 
+/* How the pieces of one member become the whole. */
+enum join {
+	JOIN_TEXT,  /* one behind the other, inside one string */
+	JOIN_INPUT, /* pieces of JSON text, see add_input */
+	JOIN_WHOLE, /* comes in one piece */
+	JOIN_LIST,  /* each is an item of a list */
+};
+
+struct delta_kind {
+	const char *type;
+	const char *key;    /* the one member besides `type` */
+	const char *member; /* of the block it goes to */
+	enum join join;
+};
+
+static int
+join_piece(struct assemble *assemble, struct assemble_block *block,
+           const struct delta_kind *kind, uint32_t value)
+{
+	const struct tape *tape = &assemble->tape;
+	struct span member = span_from(kind->member);
+
+	if (kind->join != JOIN_LIST && !tape_is(tape, value, TAPE_STRING))
+		return assemble_inside_give_up(assemble, "a delta that is no text");
+	switch (kind->join) {
+	case JOIN_TEXT:
+		return assemble_members_extend(&block->members, member,
+		                               assemble_members_inside(tape, value));
+	case JOIN_INPUT:
+		return add_input(assemble, block, value);
+	case JOIN_WHOLE:
+		return assemble_members_set(&block->members, member,
+		                            tape_raw(tape, value));
+	case JOIN_LIST:
+		break;
+	}
+	return assemble_members_add(&block->members, member, tape_raw(tape, value));
+}
+
 static int
 add_delta(struct assemble *assemble, struct assemble_block *block, uint32_t delta)
 {
-	static const struct {
-		const char *type;
-		const char *key; /* the one member besides `type` */
-	} kinds[] = {
-		{ "text_delta", "text" },
-		{ "thinking_delta", "thinking" },
-		{ "signature_delta", "signature" },
-		{ "input_json_delta", "partial_json" },
-		{ "citations_delta", "citation" },
+	static const struct delta_kind kinds[] = {
+		{ "text_delta", "text", "text", JOIN_TEXT },
+		{ "thinking_delta", "thinking", "thinking", JOIN_TEXT },
+		{ "signature_delta", "signature", "signature", JOIN_WHOLE },
+		{ "input_json_delta", "partial_json", "input", JOIN_INPUT },
+		{ "citations_delta", "citation", "citations", JOIN_LIST },
 	};
 	const struct tape *tape = &assemble->tape;
 
@@ -87,19 +123,7 @@ add_delta(struct assemble *assemble, struct assemble_block *block, uint32_t delt
 			continue;
 		if (value == TAPE_NONE || !assemble_inside_only(tape, delta, known, 2))
 			break;
-		if (i == 4)
-			return assemble_members_add(&block->members, SPAN("citations"),
-			                            tape_raw(tape, value));
-		if (!tape_is(tape, value, TAPE_STRING))
-			break;
-		assemble->has_content = assemble->has_content || i != 2;
-		if (i == 3)
-			return add_input(assemble, block, value);
-		if (i == 2) /* a signature comes whole */
-			return assemble_members_set(&block->members, SPAN("signature"),
-			                            tape_raw(tape, value));
-		return assemble_members_extend(&block->members, span_from(kinds[i].key),
-		                               assemble_members_inside(tape, value));
+		return join_piece(assemble, block, &kinds[i], value);
 	}
 	return assemble_inside_give_up(assemble, "an unknown kind of delta");
 }

@@ -124,18 +124,13 @@ take_delta(struct assemble *assemble, struct assemble_block *choice, uint32_t de
 		bool given = is_given(tape, key + 1);
 		int err;
 
-		if (tape_string_is(tape, key, "tool_calls") && given) {
+		if (tape_string_is(tape, key, "tool_calls") && given)
 			err = take_calls(choice, tape, key + 1);
-			assemble->has_content = true;
-		} else if (!given || is_known(tape, key)) {
+		else if (!given || is_known(tape, key))
 			err = take_member(&choice->inner, tape, key);
-			if (given && is_pieces(tape, key) &&
-			    tape_raw(tape, key + 1).len > 2)
-				assemble->has_content = true;
-		} else {
+		else
 			return assemble_inside_give_up(assemble,
 			                               "an unknown kind of delta");
-		}
 		if (err < 0)
 			return err;
 	}

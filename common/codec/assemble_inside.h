@@ -34,7 +34,6 @@ struct assemble {
 	struct usage usage;
 	bool usage_finished;
 	bool began;
-	bool has_content;
 	bool complete;
 	const char *why_sse;
 
@@ -55,7 +54,6 @@ int assemble_inside_settle(struct assemble *assemble, int err, const char *why);
  * memory. */
 struct assemble_block *assemble_inside_block(struct assemble_block **list,
                                              unsigned *count, int64_t index);
-void assemble_inside_free(struct assemble_block **list, unsigned *count);
 
 /* True iff all members of the object but those named are null or absent. */
 bool assemble_inside_only(const struct tape *tape, uint32_t object,

@@ -164,12 +164,27 @@ quotable(struct span text)
 	return (int)len;
 }
 
+static const char *
+opaque_text(enum chain_opaque opaque)
+{
+	switch (opaque) {
+#define X(name, text) \
+	case name:    \
+		return text;
+		CHAIN_OPAQUE_LIST(X)
+#undef X
+	case CHAIN_OPAQUE_COUNT:
+		break;
+	}
+	return "unknown";
+}
+
 static int
 make_opaque(struct chain *chain, const struct chain_input *input, enum chain_opaque why,
             struct span where, struct span bytes)
 {
 	chain->opaque = why;
-	(void)snprintf(chain->why, sizeof chain->why, "%s%s%.*s", chain_opaque_text(why),
+	(void)snprintf(chain->why, sizeof chain->why, "%s%s%.*s", opaque_text(why),
 	               where.len ? ": " : "", quotable(where),
 	               where.len ? where.data : "");
 	chain->own_tokens = chain_node_tokens(bytes.len, input->traits);
@@ -460,19 +475,4 @@ uint64_t
 chain_seed(struct span secret)
 {
 	return id_of(secret, 0).low;
-}
-
-const char *
-chain_opaque_text(enum chain_opaque opaque)
-{
-	switch (opaque) {
-#define X(name, text) \
-	case name:    \
-		return text;
-		CHAIN_OPAQUE_LIST(X)
-#undef X
-	case CHAIN_OPAQUE_COUNT:
-		break;
-	}
-	return "unknown";
 }

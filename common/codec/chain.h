@@ -143,9 +143,6 @@ void chain_place(struct chain *chain, struct span pool);
 /* The seed from the installation's secret text (ns:meta `seed`). */
 uint64_t chain_seed(struct span secret);
 
-/* "a key occurs twice" */
-const char *chain_opaque_text(enum chain_opaque opaque);
-
 /* Appends the own value of a whole request that was not split, the body of a stream
  * entry, so that it can be rendered like the others; opaque in the same cases as above.
  * ERR_MALFORMED: not JSON.  Uses the chain's memory. */

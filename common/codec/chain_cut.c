@@ -207,8 +207,9 @@ type_may_mark(const struct tape *tape, uint32_t block)
 	return false;
 }
 
-bool
-chain_shape_may_mark(const struct chain_shape *shape, enum tier tier, uint32_t block)
+/* True iff `block` may carry a marker of ours. */
+static bool
+may_mark(const struct chain_shape *shape, enum tier tier, uint32_t block)
 {
 	const struct tape *tape = shape->tape;
 	uint32_t text;
@@ -239,12 +240,12 @@ last_markable(const struct chain_shape *shape, enum tier tier, uint32_t value,
 	uint32_t last = TAPE_NONE;
 
 	if (tape_is(tape, value, TAPE_STRING))
-		return chain_shape_may_mark(shape, tier, value) ? value : TAPE_NONE;
+		return may_mark(shape, tier, value) ? value : TAPE_NONE;
 	if (!tape_is(tape, value, TAPE_ARRAY))
 		return TAPE_NONE;
 	for (uint32_t block = tape_first(tape, value); block < tape_end(tape, value);
 	     block = tape_next(tape, block)) {
-		if (chain_shape_may_mark(shape, tier, block))
+		if (may_mark(shape, tier, block))
 			last = block;
 		if (block == stop)
 			break;

@@ -154,17 +154,25 @@ is_server_tool(const struct tape *tape, uint32_t tool)
 	return true;
 }
 
+/* What may be left out or null, but must be a list else. */
+static bool
+is_list(struct chain_shape *shape, uint32_t at)
+{
+	if (!is_given(shape->tape, at))
+		return false;
+	if (tape_is(shape->tape, at, TAPE_ARRAY))
+		return true;
+	give_up(shape, CHAIN_SHAPE, at);
+	return false;
+}
+
 static void
 read_tools(struct chain_shape *shape, uint32_t at)
 {
 	const struct tape *tape = shape->tape;
 
-	if (!is_given(tape, at))
+	if (!is_list(shape, at))
 		return;
-	if (!tape_is(tape, at, TAPE_ARRAY)) {
-		give_up(shape, CHAIN_SHAPE, at);
-		return;
-	}
 	if (tape_count(tape, at) == 0)
 		return;
 	shape->tools = at;
@@ -295,12 +303,8 @@ read_messages(struct chain_shape *shape, uint32_t at)
 {
 	const struct tape *tape = shape->tape;
 
-	if (!is_given(tape, at))
+	if (!is_list(shape, at))
 		return;
-	if (!tape_is(tape, at, TAPE_ARRAY)) {
-		give_up(shape, CHAIN_SHAPE, at);
-		return;
-	}
 	shape->messages = at;
 	for (uint32_t message = tape_first(tape, at); message < tape_end(tape, at);
 	     message = tape_next(tape, message)) {

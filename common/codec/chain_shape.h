@@ -93,10 +93,6 @@ struct chain_cut chain_shape_cut(const struct chain_shape *shape,
 uint32_t chain_shape_markable(const struct chain_shape *shape, enum tier tier,
                               const struct chain_cut *cut);
 
-/* True iff `block` may carry a marker of ours. */
-bool chain_shape_may_mark(const struct chain_shape *shape, enum tier tier,
-                          uint32_t block);
-
 /* The marker that sits on `block`, or NULL. */
 const struct chain_shape_marker *chain_shape_marker_on(const struct chain_shape *shape,
                                                        uint32_t block);

@@ -1,7 +1,5 @@
 #include "common/codec/marker.h"
 
-#define PERMILLE 1000u
-
 static bool
 is_users(const struct marker_request *request, unsigned i)
 {
@@ -111,20 +109,4 @@ marker_reason_text(enum marker_reason reason)
 		break;
 	}
 	return "unknown";
-}
-
-bool
-marker_pays(const struct marker_worth *worth)
-{
-	uint64_t premium, gain;
-
-	if (worth->named || worth->waiting >= 2 || worth->seen >= 2)
-		return true;
-	if (worth->write_permille <= PERMILLE)
-		return true; /* writing costs nothing extra */
-	if (worth->read_permille >= PERMILLE)
-		return false; /* reading saves nothing */
-	premium = worth->write_permille - PERMILLE;
-	gain = PERMILLE - worth->read_permille;
-	return (uint64_t)worth->expected_permille * gain >= premium * PERMILLE;
 }

@@ -59,17 +59,4 @@ void marker_plan(const struct marker_request *request, struct marker_plan *ret_p
 /* "marked by WarmQ", "not marked: …" */
 const char *marker_reason_text(enum marker_reason reason);
 
-/* Whether an inserted marker earns its price: the prefix is named, or two jobs of the
- * node wait or were seen within one TTL, or enough more are expected within one.
- * Prices are per mille of plain input (write 1250, read 100). */
-struct marker_worth {
-	bool named;
-	uint32_t waiting;
-	uint32_t seen;              /* jobs within the last TTL */
-	uint32_t expected_permille; /* further jobs within the next TTL, times 1,000 */
-	uint32_t write_permille;
-	uint32_t read_permille;
-};
-bool marker_pays(const struct marker_worth *worth);
-
 #endif

@@ -457,11 +457,3 @@ protocol_role_text(enum protocol_role role)
 	}
 	return "unknown";
 }
-
-const char *
-protocol_ticket_text(enum protocol_ticket what)
-{
-	static const char *const texts[] = { "none", "wanted", "taken", "ok", "failed" };
-
-	return (unsigned)what < PROTOCOL_TICKET_COUNT ? texts[what] : "unknown";
-}

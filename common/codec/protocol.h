@@ -137,9 +137,8 @@ bool protocol_cut(struct span *text, char separator, struct span *ret_word);
 char protocol_band_letter(enum protocol_band band);
 MUST_USE int protocol_band_of(char letter, enum protocol_band *ret_band);
 bool protocol_is_role(char letter);
-const char *protocol_gate_text(enum protocol_gate gate);     /* "closed" */
-const char *protocol_reason_text(uint32_t reason);           /* "below minimum" */
-const char *protocol_role_text(enum protocol_role role);     /* "lead" */
-const char *protocol_ticket_text(enum protocol_ticket what); /* "wanted" */
+const char *protocol_gate_text(enum protocol_gate gate); /* "closed" */
+const char *protocol_reason_text(uint32_t reason);       /* "below minimum" */
+const char *protocol_role_text(enum protocol_role role); /* "lead" */
 
 #endif

@@ -35,8 +35,9 @@ protocol_call_open(struct call_list *list, uint64_t tag, struct span ns,
 	call_integer(list, PROTOCOL_VERSION);
 }
 
-void
-protocol_call_nonce(struct call_list *list, uint64_t nonce)
+/* 16 hex digits. */
+static void
+add_nonce(struct call_list *list, uint64_t nonce)
 {
 	char digits[ID_HEX_LEN];
 
@@ -84,7 +85,7 @@ open_session(struct call_list *list, uint64_t tag, struct span ns, const char *f
              struct protocol_session session)
 {
 	protocol_call_open(list, tag, ns, function);
-	protocol_call_nonce(list, session.nonce);
+	add_nonce(list, session.nonce);
 	add_unsigned(list, session.connection);
 }
 
@@ -95,7 +96,7 @@ protocol_call_hello(struct call_list *list, uint64_t tag, struct span ns,
                     const struct protocol_hello *hello)
 {
 	protocol_call_open(list, tag, ns, "hello");
-	protocol_call_nonce(list, hello->nonce);
+	add_nonce(list, hello->nonce);
 	call_word(list, hello->label);
 	call_word(list, hello->pool);
 	add_unsigned(list, hello->slots);
@@ -104,7 +105,7 @@ protocol_call_hello(struct call_list *list, uint64_t tag, struct span ns,
 	if (hello->replaces == 0)
 		call_word(list, SPAN(""));
 	else
-		protocol_call_nonce(list, hello->replaces);
+		add_nonce(list, hello->replaces);
 	if (hello->job_ms > 0 || hello->is_quiet)
 		add_unsigned(list, hello->job_ms);
 	if (hello->is_quiet)
@@ -116,7 +117,7 @@ protocol_call_attach(struct call_list *list, uint64_t tag, struct span ns, uint6
                      uint64_t lease_ms)
 {
 	protocol_call_open(list, tag, ns, "attach");
-	protocol_call_nonce(list, nonce);
+	add_nonce(list, nonce);
 	add_unsigned(list, lease_ms);
 }
 
@@ -288,7 +289,7 @@ protocol_call_rule(struct call_list *list, uint64_t tag, struct span ns, uint64_
                    uint64_t lease_ms)
 {
 	protocol_call_open(list, tag, ns, "rule");
-	protocol_call_nonce(list, nonce);
+	add_nonce(list, nonce);
 	add_unsigned(list, lease_ms);
 }
 
@@ -445,30 +446,6 @@ protocol_call_cancel(struct call_list *list, uint64_t tag, struct span ns, struc
 {
 	protocol_call_open(list, tag, ns, "cancel");
 	call_word(list, id);
-}
-
-void
-protocol_call_requeue(struct call_list *list, uint64_t tag, struct span ns)
-{
-	protocol_call_open(list, tag, ns, "requeue");
-}
-
-void
-protocol_call_hold(struct call_list *list, uint64_t tag, struct span ns, bool on,
-                   struct span who)
-{
-	protocol_call_open(list, tag, ns, "hold");
-	call_text(list, on ? "on" : "off");
-	call_word(list, who);
-}
-
-void
-protocol_call_pause(struct call_list *list, uint64_t tag, struct span ns,
-                    struct span family, bool on)
-{
-	protocol_call_open(list, tag, ns, "pause");
-	call_word(list, family);
-	call_text(list, on ? "on" : "off");
 }
 
 void

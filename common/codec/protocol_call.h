@@ -90,7 +90,6 @@ struct protocol_grant_budget {
 /* Opens FCALL warmq_<function> 1 <ns>:meta 1 …; the rest is the caller's. */
 void protocol_call_open(struct call_list *list, uint64_t tag, struct span ns,
                         const char *function);
-void protocol_call_nonce(struct call_list *list, uint64_t nonce); /* 16 hex digits */
 
 /* <ns>:<name> as one word, for the few plain commands. */
 void protocol_call_key(struct call_list *list, struct span ns, const char *name);
@@ -161,15 +160,10 @@ void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
 void protocol_call_move(struct call_list *list, uint64_t tag, struct span ns,
                         struct span owner, struct span pool);
 
-/* Everybody.  Families of a glance and ids of a requeue are added as words. */
+/* Everybody.  Families of a glance are added as words. */
 void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);
 void protocol_call_cancel(struct call_list *list, uint64_t tag, struct span ns,
                           struct span id);
-void protocol_call_requeue(struct call_list *list, uint64_t tag, struct span ns);
-void protocol_call_hold(struct call_list *list, uint64_t tag, struct span ns, bool on,
-                        struct span who);
-void protocol_call_pause(struct call_list *list, uint64_t tag, struct span ns,
-                         struct span family, bool on);
 void protocol_call_count(struct call_list *list, uint64_t tag, struct span ns);
 void protocol_call_version(struct call_list *list, uint64_t tag, struct span ns);
 

@@ -21,18 +21,6 @@ sse_fini(struct sse *sse)
 	buffer_fini(&sse->data);
 }
 
-void
-sse_reset(struct sse *sse)
-{
-	buffer_clear(&sse->line);
-	buffer_clear(&sse->name);
-	buffer_clear(&sse->data);
-	sse->has_data = false;
-	sse->after_cr = false;
-	sse->mark = 0;
-	sse->events = 0;
-}
-
 static int
 deliver(struct sse *sse)
 {
@@ -40,10 +28,8 @@ deliver(struct sse *sse)
 		                   .data = buffer_span(&sse->data) };
 	int err = 0;
 
-	if (sse->has_data) {
-		sse->events++;
+	if (sse->has_data)
 		err = sse->on_event(sse->context, &event);
-	}
 	buffer_clear(&sse->name);
 	buffer_clear(&sse->data);
 	sse->has_data = false;

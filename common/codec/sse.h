@@ -34,17 +34,13 @@ struct sse {
 	bool has_data;
 	bool after_cr; /* a LF that follows belongs to the CR */
 	uint8_t mark;  /* bytes of a byte order mark seen at the start; 3 = past it */
-	uint64_t events;
 };
 
 void sse_init(struct sse *sse, size_t data_max, sse_event_fn *on_event, void *context);
 void sse_fini(struct sse *sse);
 
-/* Forgets everything; memory and callback stay. */
-void sse_reset(struct sse *sse);
-
 /* ERR_LIMIT if a line or an event is too large, ERR_MEMORY, or the callback's answer.
- * After a failure only sse_reset and sse_fini are allowed. */
+ * After a failure only sse_fini is allowed. */
 MUST_USE int sse_feed(struct sse *sse, struct span bytes);
 
 /* The input has ended: delivers an event whose empty line never came, as many servers

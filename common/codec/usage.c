@@ -82,8 +82,8 @@ merge_anthropic(struct usage *usage, const struct tape *tape, uint32_t at)
 	(void)take(tape, at, "output_tokens", &usage->output);
 }
 
-void
-usage_merge(struct usage *usage, const struct tape *tape, uint32_t at)
+static void
+merge_object(struct usage *usage, const struct tape *tape, uint32_t at)
 {
 	if (!tape_is(tape, at, TAPE_OBJECT))
 		return;
@@ -113,9 +113,9 @@ merge_timings(struct usage *usage, const struct tape *tape, uint32_t at)
 void
 usage_merge_answer(struct usage *usage, const struct tape *tape)
 {
-	usage_merge(usage, tape, tape_find(tape, 0, "usage"));
-	usage_merge(usage, tape, tape_path(tape, 0, "message", "usage", NULL));
-	usage_merge(usage, tape, tape_path(tape, 0, "response", "usage", NULL));
+	merge_object(usage, tape, tape_find(tape, 0, "usage"));
+	merge_object(usage, tape, tape_path(tape, 0, "message", "usage", NULL));
+	merge_object(usage, tape, tape_path(tape, 0, "response", "usage", NULL));
 	merge_timings(usage, tape, tape_find(tape, 0, "timings"));
 }
 
@@ -133,7 +133,7 @@ usage_merge_path(struct usage *usage, const struct tape *tape, struct span path)
 		path.data += len;
 		path.len -= len;
 	}
-	usage_merge(usage, tape, at);
+	merge_object(usage, tape, at);
 }
 
 static int64_t
@@ -162,20 +162,4 @@ usage_finish(struct usage *usage)
 		return;
 	parts = usage->read + or_zero(usage->written);
 	usage->uncached = MAX(usage->input - parts, 0);
-}
-
-void
-usage_write(const struct usage *usage, struct buffer *out)
-{
-	const int64_t words[] = { usage->read, usage->written, usage->uncached,
-		                  usage->output };
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (i > 0)
-			(void)buffer_append_byte(out, ' ');
-		if (words[i] == USAGE_UNKNOWN)
-			(void)buffer_append_byte(out, '-');
-		else
-			(void)buffer_append_signed(out, words[i]);
-	}
 }

@@ -36,13 +36,10 @@ struct usage {
 
 void usage_init(struct usage *usage); /* all unknown */
 
-/* Takes over what the usage object at token `at` of `tape` says.  Recognises the shapes
- * of Anthropic, OpenAI chat and responses, DeepSeek, vLLM, SGLang, llama.cpp, OpenRouter
- * by their fields, not by dialect.  No object: no change. */
-void usage_merge(struct usage *usage, const struct tape *tape, uint32_t at);
-
 /* Finds and merges the usage of a whole answer or of one stream event: `usage`,
- * `message.usage`, `response.usage`, `timings`. */
+ * `message.usage`, `response.usage`, `timings`.  Recognises the shapes of Anthropic,
+ * OpenAI chat and responses, DeepSeek, vLLM, SGLang, llama.cpp, OpenRouter by their
+ * fields, not by dialect.  No object: no change. */
 void usage_merge_answer(struct usage *usage, const struct tape *tape);
 
 /* The same for an answer of a dialect of its own, whose usage object stands at a path of
@@ -51,9 +48,5 @@ void usage_merge_path(struct usage *usage, const struct tape *tape, struct span 
 
 /* Derives what follows from the rest: call once, when no more is to come. */
 void usage_finish(struct usage *usage);
-
-/* Appends "read written uncached output", each as decimal or "-": four of the words of
- * the protocol's usage. */
-void usage_write(const struct usage *usage, struct buffer *out);
 
 #endif

@@ -4,8 +4,9 @@
 #define HOUR_MS   UINT64_C(3600000)
 #define MINUTE_MS UINT64_C(60000)
 
-bool
-when_days(unsigned year, unsigned month, unsigned day, uint32_t *ret_days)
+/* Since 1970-01-01; false if there is no such day. */
+static bool
+count_days(unsigned year, unsigned month, unsigned day, uint32_t *ret_days)
 {
 	static const unsigned length[] = {
 		31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
@@ -119,7 +120,7 @@ when_parse_rfc3339(struct span text, uint64_t *ret_ms)
 	if (!take_digits(&text, 4, &year) || !take_byte(&text, "-") ||
 	    !take_digits(&text, 2, &month) || !take_byte(&text, "-") ||
 	    !take_digits(&text, 2, &day) || !take_byte(&text, "Tt ") ||
-	    !when_days(year, month, day, &days) || !take_clock(&text, &clock) ||
+	    !count_days(year, month, day, &days) || !take_clock(&text, &clock) ||
 	    !take_fraction(&text, &fraction) || !take_zone(&text, &zone) || text.len > 0)
 		return ERR_MALFORMED;
 	ms = (int64_t)(days * DAY_MS + clock + fraction) + zone;
@@ -161,7 +162,7 @@ when_parse_http(struct span text, uint64_t *ret_ms)
 	if (!take_digits(&text, 2, &day) || !take_byte(&text, " ") ||
 	    !take_month(&text, &month) || !take_byte(&text, " ") ||
 	    !take_digits(&text, 4, &year) || !take_byte(&text, " ") ||
-	    !when_days(year, month, day, &days) || !take_clock(&text, &clock) ||
+	    !count_days(year, month, day, &days) || !take_clock(&text, &clock) ||
 	    !span_equals(text, SPAN(" GMT")))
 		return ERR_MALFORMED;
 	*ret_ms = days * DAY_MS + clock;

@@ -14,7 +14,4 @@
 MUST_USE int when_parse_rfc3339(struct span text, uint64_t *ret_ms);
 MUST_USE int when_parse_http(struct span text, uint64_t *ret_ms);
 
-/* Days since 1970-01-01; false if there is no such day. */
-bool when_days(unsigned year, unsigned month, unsigned day, uint32_t *ret_days);
-
 #endif

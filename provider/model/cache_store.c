@@ -101,6 +101,16 @@ cache_store_find(const struct cache_store *store, uint64_t scope, uint32_t shard
 	return index == TABLE_NONE ? CACHE_STORE_NONE : index;
 }
 
+/* Marks it as used last. */
+static void
+touch(struct cache_store *store, uint32_t index)
+{
+	if (store->newest == index)
+		return;
+	unlink_entry(store, index);
+	link_newest(store, index);
+}
+
 uint32_t
 cache_store_take(struct cache_store *store, uint64_t scope, uint32_t shard,
                  struct id128 hash)
@@ -110,7 +120,7 @@ cache_store_take(struct cache_store *store, uint64_t scope, uint32_t shard,
 	int err;
 
 	if (index != CACHE_STORE_NONE) {
-		cache_store_touch(store, index);
+		touch(store, index);
 		return index;
 	}
 	index = store->count < store->entries_max ? store->count++ : forget_oldest(store);
@@ -126,15 +136,6 @@ cache_store_take(struct cache_store *store, uint64_t scope, uint32_t shard,
 	VERIFY(err == 0);
 	link_newest(store, index);
 	return index;
-}
-
-void
-cache_store_touch(struct cache_store *store, uint32_t index)
-{
-	if (store->newest == index)
-		return;
-	unlink_entry(store, index);
-	link_newest(store, index);
 }
 
 bool

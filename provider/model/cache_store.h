@@ -45,9 +45,6 @@ uint32_t cache_store_find(const struct cache_store *store, uint64_t scope, uint3
 uint32_t cache_store_take(struct cache_store *store, uint64_t scope, uint32_t shard,
                           struct id128 hash);
 
-/* Marks it as used last. */
-void cache_store_touch(struct cache_store *store, uint32_t index);
-
 /* Whether its TTL and the grace after it are over; also true of one never written. */
 bool cache_store_is_gone(const struct cache_entry *entry, uint64_t now_us,
                          uint64_t grace_us);

@@ -181,40 +181,8 @@ START_TEST(marker_other_reasons_are_named)
 }
 END_TEST
 
-START_TEST(marker_pays_when_somebody_will_read)
-{
-	struct marker_worth worth = { .write_permille = 1250, .read_permille = 100 };
-
-	ck_assert(!marker_pays(&worth));
-	worth.waiting = 1;
-	ck_assert(!marker_pays(&worth));
-	worth.waiting = 2;
-	ck_assert(marker_pays(&worth));
-	worth.waiting = 0;
-	worth.seen = 2;
-	ck_assert(marker_pays(&worth));
-	worth.seen = 0;
-	worth.named = true;
-	ck_assert(marker_pays(&worth));
-	worth.named = false;
-	worth.expected_permille = 277; /* (1.25 - 1) / (1 - 0.1) = 0.2778 */
-	ck_assert(!marker_pays(&worth));
-	worth.expected_permille = 278;
-	ck_assert(marker_pays(&worth));
-	worth.write_permille = 2000; /* an hour: 1.11 */
-	worth.expected_permille = 1111;
-	ck_assert(!marker_pays(&worth));
-	worth.expected_permille = 1112;
-	ck_assert(marker_pays(&worth));
-	worth.read_permille = 1000;
-	ck_assert(!marker_pays(&worth));
-	worth.write_permille = 1000;
-	ck_assert(marker_pays(&worth));
-}
-END_TEST
-
 SUITE_MAIN("marker", marker_at_most_two_the_boundary_and_the_deepest_ancestor,
            marker_a_users_marker_counts_as_the_ancestors, marker_never_a_fifth,
            marker_lifetimes_fall_along_the_request,
            marker_not_below_the_minimum_by_a_safe_estimate,
-           marker_other_reasons_are_named, marker_pays_when_somebody_will_read)
+           marker_other_reasons_are_named)

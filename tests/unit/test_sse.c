@@ -119,11 +119,15 @@ START_TEST(sse_is_bounded_and_hands_errors_back)
 	sse_init(&sse, 16, on_event, &heard);
 	ck_assert_int_eq(sse_feed(&sse, SPAN("data: 0123456789abcdef0123456789")),
 	                 ERR_LIMIT);
-	sse_reset(&sse);
+	sse_fini(&sse);
+
+	sse_init(&sse, 16, on_event, &heard);
 	ck_assert_int_eq(sse_feed(&sse, SPAN("data: 12345678\ndata: 12345678\n")),
 	                 ERR_LIMIT);
-	sse_reset(&sse);
+	sse_fini(&sse);
+
 	heard.answer = ERR_MEMORY;
+	sse_init(&sse, 16, on_event, &heard);
 	ck_assert_int_eq(sse_feed(&sse, SPAN("data: 1\n\ndata: 2\n\n")), ERR_MEMORY);
 	ck_assert_str_eq(buffer_text(&heard.text), "=1|");
 	sse_fini(&sse);

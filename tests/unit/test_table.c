@@ -90,27 +90,6 @@ START_TEST(table_remove_keeps_displaced_followers_reachable)
 }
 END_TEST
 
-START_TEST(table_next_visits_each_entry_once)
-{
-	struct table table = fresh(ENTRIES);
-	unsigned seen[ENTRIES] = { 0 };
-	uint32_t cursor = 0, value;
-	struct id128 id;
-
-	for (uint32_t i = 0; i < ENTRIES; i++)
-		ck_assert_int_eq(table_put(&table, id_from(i), i), 0);
-	while (table_next(&table, &cursor, &id, &value)) {
-		ck_assert_uint_eq(id.low, value);
-		seen[value]++;
-	}
-	for (uint32_t i = 0; i < ENTRIES; i++)
-		ck_assert_uint_eq(seen[i], 1);
-	table_clear(&table);
-	cursor = 0;
-	ck_assert(!table_next(&table, &cursor, &id, &value));
-}
-END_TEST
-
 START_TEST(table_size_leaves_a_quarter_free)
 {
 	for (uint32_t entries = 1; entries < 5000; entries++) {
@@ -135,6 +114,5 @@ SUITE_MAIN_WITH_DEATHS("table",
                                   table_put_replaces_the_value_of_a_known_id,
                                   table_full_refuses_new_ids_and_stays_whole,
                                   table_remove_keeps_displaced_followers_reachable,
-                                  table_next_visits_each_entry_once,
                                   table_size_leaves_a_quarter_free),
                        SUITE_LIST(table_the_value_none_dies))

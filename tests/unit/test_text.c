@@ -4,7 +4,6 @@
 START_TEST(text_numbers_are_strict)
 {
 	uint64_t value = 99;
-	int64_t number = 99;
 
 	ck_assert_int_eq(text_parse_unsigned(SPAN("0"), 10, &value), 0);
 	ck_assert_uint_eq(value, 0);
@@ -20,13 +19,15 @@ START_TEST(text_numbers_are_strict)
 	ck_assert_int_eq(text_parse_unsigned(SPAN(" 1"), 10, &value), ERR_MALFORMED);
 	ck_assert_int_eq(text_parse_unsigned(SPAN("0x1"), 10, &value), ERR_MALFORMED);
 	ck_assert_uint_eq(value, UINT64_MAX);
+}
+END_TEST
 
-	ck_assert_int_eq(text_parse_signed(SPAN("-9223372036854775808"), &number), 0);
-	ck_assert_int_eq(number, INT64_MIN);
-	ck_assert_int_eq(text_parse_signed(SPAN("9223372036854775808"), &number),
-	                 ERR_LIMIT);
-	ck_assert_int_eq(text_parse_signed(SPAN("-"), &number), ERR_MALFORMED);
-	ck_assert_int_eq(text_parse_signed(SPAN("--1"), &number), ERR_MALFORMED);
+START_TEST(text_trim_takes_white_space_off_both_ends_only)
+{
+	ck_assert(span_equals(text_trim(SPAN(" \t a b\r\n")), SPAN("a b")));
+	ck_assert(span_equals(text_trim(SPAN("a")), SPAN("a")));
+	ck_assert_uint_eq(text_trim(SPAN(" \r\n\t")).len, 0);
+	ck_assert_uint_eq(text_trim((struct span){ NULL, 0 }).len, 0);
 }
 END_TEST
 
@@ -228,7 +229,8 @@ START_TEST(text_patterns_match_like_a_shell)
 }
 END_TEST
 
-SUITE_MAIN("text", text_numbers_are_strict, text_durations_need_a_unit,
+SUITE_MAIN("text", text_numbers_are_strict,
+           text_trim_takes_white_space_off_both_ends_only, text_durations_need_a_unit,
            text_sizes_need_a_unit,
            text_durations_and_sizes_print_in_the_largest_exact_unit,
            text_decimals_are_exact, text_booleans_are_two_words,
