@@ -113,9 +113,6 @@ run_unpark(struct cli *cli)
 	const char *name;
 	int code;
 
-	if (cli->argc != 1)
-		return cli_fail(CLI_USAGE, "Say which: warmq budget unpark NAME. `warmq "
-		                           "budget ls` lists them.");
 	name = cli->argv[0];
 	code = store_open(cli, &store);
 	if (code != CLI_OK)
@@ -138,6 +135,9 @@ const struct verb verb_budget_ls = {
 const struct verb verb_budget_unpark = {
 	.name = "budget unpark",
 	.usage = "budget unpark NAME",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = "Say which: warmq budget unpark NAME. `warmq budget ls` lists them.",
 	.summary = "start the jobs of an account that was parked, as after a spend cap",
 	.details =
 		"NAME is one budget, as anthropic:opus, or an account for all of its "

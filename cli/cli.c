@@ -141,6 +141,34 @@ cli_duration(uint64_t ms, char ret_text[32])
 	return ret_text;
 }
 
+static struct tm
+local_time(uint64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm parts;
+
+	localtime_r(&seconds, &parts);
+	return parts;
+}
+
+const char *
+cli_clock(uint64_t ms, char ret_text[CLI_CLOCK_SIZE])
+{
+	struct tm parts = local_time(ms);
+
+	strftime(ret_text, CLI_CLOCK_SIZE, "%H:%M:%S", &parts);
+	return ret_text;
+}
+
+const char *
+cli_date(uint64_t ms, char ret_text[CLI_CLOCK_SIZE])
+{
+	struct tm parts = local_time(ms);
+
+	strftime(ret_text, CLI_CLOCK_SIZE, "%F %H:%M:%S", &parts);
+	return ret_text;
+}
+
 uint64_t
 cli_now_ms(void)
 {
@@ -174,12 +202,17 @@ cli_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-bool
-cli_is_job_id(const char *text)
+int
+cli_check_job_id(const char *text)
 {
 	struct protocol_job_id id;
 
-	return protocol_parse_job_id(span_from(text), &id) == 0;
+	if (protocol_parse_job_id(span_from(text), &id) == 0)
+		return CLI_OK;
+	return cli_fail(CLI_USAGE,
+	                "\"%.60s\" is no id of a job: `warmq enqueue` and XADD answer "
+	                "one, such as 1764450000000-0.",
+	                text);
 }
 
 bool

@@ -9,9 +9,11 @@
 #define CLI_CLI_H
 
 #include "common/base.h"
+#include "common/error.h"
 #include "common/options.h"
 
 #include <jansson.h>
+#include <limits.h>
 
 enum cli_exit {
 	CLI_OK = 0,
@@ -51,20 +53,24 @@ struct cli {
 
 struct verb {
 	const char *name;
-	const char *usage; /* behind "warmq "; words without dashes first, in capitals */
-	const char *summary; /* one line */
-	const char *details; /* paragraphs of the help page; may be NULL */
+	const char *usage; /* behind "warmq "; what is not typed as it is, in capitals */
+	const char *summary;      /* one line */
+	const char *details;      /* paragraphs of the help page; may be NULL */
+	const char *missing;      /* the sentence if there are fewer than words_min */
+	int words_min, words_max; /* words without dashes; INT_MAX: any number */
 	const struct options_table options;
 	size_t args_size; /* of the verb's struct, which starts with struct cli */
 	int (*run)(struct cli *cli); /* answers an enum cli_exit */
 	bool common;                 /* shown in the short help */
 };
 
-/* Prints "warmq VERB: <sentence>" on stderr and answers `code`. */
+/* Prints "warmq: <sentence>" on stderr and answers `code`.  What a terminal would obey is
+ * spelt out. */
 int cli_fail(enum cli_exit code, const char *format, ...) PRINTF(2, 3);
 
-/* What XADD answers: MS-N, or MS-N.K for a job of a pack. */
-bool cli_is_job_id(const char *text);
+/* CLI_OK for what XADD answers, MS-N, or MS-N.K for a job of a pack; else CLI_USAGE, and
+ * it was said. */
+MUST_USE int cli_check_job_id(const char *text);
 
 /* Prints a value as one line of JSON on stdout and releases it. */
 void cli_print_json(json_t *value);
@@ -83,6 +89,11 @@ const char *cli_grouped(uint64_t value, char ret_text[32]);
 
 /* "3.2 s", "410 ms", "12 min": for people. */
 const char *cli_duration(uint64_t ms, char ret_text[32]);
+
+/* "14:07:12" and "2026-11-30 14:07:12" of ms since 1970, in local time. */
+#define CLI_CLOCK_SIZE 24
+const char *cli_clock(uint64_t ms, char ret_text[CLI_CLOCK_SIZE]);
+const char *cli_date(uint64_t ms, char ret_text[CLI_CLOCK_SIZE]);
 
 /* Milliseconds of the monotonic clock. */
 uint64_t cli_now_ms(void);

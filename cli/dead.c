@@ -132,14 +132,17 @@ run(struct cli *cli, const char *function, const char *verb, const char *what)
 	const struct args *args = (const struct args *)cli;
 	struct sum sum = { 0 };
 	struct store *store;
-	int code;
+	int code = CLI_OK;
 
 	if (args->all == (cli->argc > 0))
 		return cli_fail(CLI_USAGE,
 		                "Say which: warmq job %s ID..., or --all. `warmq job ls "
 		                "--state dead` lists them.",
 		                verb);
-	code = store_open(cli, &store);
+	for (int i = 0; code == CLI_OK && i < cli->argc; i++)
+		code = cli_check_job_id(cli->argv[i]);
+	if (code == CLI_OK)
+		code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;
 	code = args->all ? take_all(store, function, &sum)
@@ -163,6 +166,7 @@ run_drop(struct cli *cli)
 const struct verb verb_job_retry = {
 	.name = "job retry",
 	.usage = "job retry ID... | --all",
+	.words_max = INT_MAX,
 	.summary = "queue dead jobs again, with their counters at 0",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
@@ -172,6 +176,7 @@ const struct verb verb_job_retry = {
 const struct verb verb_job_drop = {
 	.name = "job drop",
 	.usage = "job drop ID... | --all",
+	.words_max = INT_MAX,
 	.summary = "forget dead jobs for good, with what they asked",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),

@@ -103,7 +103,7 @@ collect_ids(struct arm_run *run, size_t count)
 	for (size_t i = 0; i < count && code == CLI_OK; i++) {
 		const struct reply *reply;
 
-		code = store_next(run->store, 0, &reply);
+		code = store_next(run->store, 0, "XADD", "jobs", &reply);
 	}
 	return code;
 }

@@ -139,9 +139,6 @@ run(struct cli *cli)
 	struct doctor doctor = { .findings = json_array() };
 	int code;
 
-	if (cli->argc > 0)
-		return cli_fail(CLI_USAGE,
-		                "It takes no words: warmq doctor [--repair WHAT].");
 	if (args->repair && strcmp(args->repair, "cursor") != 0 &&
 	    strcmp(args->repair, "books") != 0 && strcmp(args->repair, "records") != 0)
 		return cli_fail(CLI_USAGE, "--repair takes cursor, books or records.");

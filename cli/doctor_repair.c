@@ -135,13 +135,10 @@ repair_books(struct doctor *doctor)
 int
 doctor_repair(struct doctor *doctor, const char *what)
 {
-	const struct reply *reply;
-	int code = STORE_COMMAND(doctor->store, &reply, SPAN("TIME"));
+	int code = store_now(doctor->store, &doctor->now_ms);
 
 	if (code != CLI_OK)
 		return code;
-	doctor->now_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
-	                 (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
 	if (strcmp(what, "cursor") == 0)
 		return repair_cursor(doctor);
 	return strcmp(what, "books") == 0 ? repair_books(doctor) : records_repair(doctor);

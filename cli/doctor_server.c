@@ -155,8 +155,7 @@ look_at_info(struct doctor *doctor)
 static int
 look_at_clock(struct doctor *doctor)
 {
-	const struct reply *reply;
-	int code = STORE_COMMAND(doctor->store, &reply, SPAN("TIME"));
+	int code = store_now(doctor->store, &doctor->now_ms);
 	uint64_t here_ms, apart_ms;
 	struct timespec now;
 	char apart[32];
@@ -165,8 +164,6 @@ look_at_clock(struct doctor *doctor)
 		return code;
 	clock_gettime(CLOCK_REALTIME, &now);
 	here_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	doctor->now_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
-	                 (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
 	apart_ms = MAX(here_ms, doctor->now_ms) - MIN(here_ms, doctor->now_ms);
 	if (apart_ms > SKEW_MS)
 		doctor_say(doctor, DOCTOR_WARNING, "clock", "set both by NTP",

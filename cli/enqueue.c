@@ -110,7 +110,7 @@ collect_answers(struct sender *sender, size_t leave)
 	while (sender->in_flight > leave) {
 		const struct reply *reply;
 		struct span id;
-		int code = store_next(sender->store, 0, &reply);
+		int code = store_next(sender->store, 0, "XADD", "jobs", &reply);
 
 		if (code != CLI_OK)
 			return code;

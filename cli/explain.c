@@ -110,6 +110,30 @@ plan(struct subject *subject, const struct dialect_traits *traits)
 	return err;
 }
 
+static bool
+has_messages(const struct chain *chain)
+{
+	return tape_find(&chain->tape, 0, "messages") != TAPE_NONE;
+}
+
+/* JSON that is no request at all would only be called opaque. */
+static int
+check_request(const struct subject *subject, const char *dialect)
+{
+	const struct chain *chain = &subject->chain;
+
+	if (chain->opaque == CHAIN_NOT_OBJECT)
+		return cli_fail(CLI_FAILED, "%s is no request: it is not a JSON object.",
+		                subject->path);
+	if (chain->opaque == CHAIN_SPLITTABLE && chain->model.len == 0 &&
+	    !has_messages(chain))
+		return cli_fail(CLI_FAILED,
+		                "%s is no request of %s: it has no model and no "
+		                "messages.",
+		                subject->path, dialect);
+	return CLI_OK;
+}
+
 static int
 load(struct subject *subject, const struct args *args)
 {
@@ -121,7 +145,9 @@ load(struct subject *subject, const struct args *args)
 
 	if (dialect_parse(span_from(args->dialect), &dialect) < 0)
 		return cli_fail(CLI_USAGE,
-		                "--dialect takes anthropic, openai-chat or raw.");
+		                "--dialect takes anthropic, openai-chat or raw, not "
+		                "\"%.40s\".",
+		                args->dialect);
 	code = parse_shared(args->shared, &input.shared);
 	if (code == CLI_OK)
 		code = file_read(subject->path, &subject->body);
@@ -131,8 +157,13 @@ load(struct subject *subject, const struct args *args)
 	input.traits = &traits;
 	input.upstream = SPAN("explain");
 	input.body = buffer_span(&subject->body);
+	if (subject->body.len == 0)
+		return cli_fail(CLI_FAILED, "%s is empty.", subject->path);
 	if (chain_build(&subject->chain, &input, &error) < 0)
-		return cli_fail(CLI_FAILED, "%s: %s", subject->path, error.text);
+		return cli_fail(CLI_FAILED, "%s: %s.", subject->path, error.text);
+	code = dialect == DIALECT_RAW ? CLI_OK : check_request(subject, args->dialect);
+	if (code != CLI_OK)
+		return code;
 	subject->minimum = minimum_of(args, subject->chain.model);
 	traits.tokens_min = (uint32_t)subject->minimum;
 	if (subject->chain.opaque == CHAIN_SPLITTABLE && subject->chain.split &&
@@ -300,8 +331,6 @@ run(struct cli *cli)
 	int code = CLI_OK;
 
 	VERIFY(subjects);
-	if (cli->argc < 1 || cli->argc > 2)
-		code = cli_fail(CLI_USAGE, "Usage: warmq explain A.json [B.json].");
 	for (int i = 0; i < 2; i++) {
 		buffer_init(&subjects[i].body, BODY_SIZE_MAX);
 		chain_init(&subjects[i].chain);
@@ -328,6 +357,10 @@ static const char details[] =
 const struct verb verb_explain = {
 	.name = "explain",
 	.usage = "explain A.json [B.json] [--dialect NAME] [--shared WHAT]",
+	.words_min = 1,
+	.words_max = 2,
+	.missing = "Say which: warmq explain A.json [B.json], files with the body of a "
+		   "request.",
 	.summary = "show a request's shared parts and markers, or why two do not share",
 	.details = details,
 	.options = { specs, ARRAY_SIZE(specs) },

@@ -68,6 +68,15 @@ print_rows(const json_t *rows, size_t limit)
 }
 
 static int
+refuse_name(const char *name)
+{
+	return cli_fail(CLI_NOT_FOUND,
+	                "There is no family or route \"%.60s\". `warmq family ls` lists "
+	                "them.",
+	                name);
+}
+
+static int
 load(struct cli *cli, struct store **ret_store, struct snapshot *ret_snapshot)
 {
 	int code = store_open(cli, ret_store);
@@ -92,7 +101,11 @@ run_ls(struct cli *cli)
 	if (code != CLI_OK)
 		return code;
 	rows = view_families(&snapshot, cli->argc > 0 ? cli->argv[0] : NULL);
-	if (cli->json) {
+	if (cli->argc > 0 && json_array_size(rows) == 0)
+		code = refuse_name(cli->argv[0]);
+	if (code != CLI_OK) {
+		json_decref(rows);
+	} else if (cli->json) {
 		while (json_array_size(rows) > args->limit)
 			json_array_remove(rows, json_array_size(rows) - 1);
 		cli_print_json(rows);
@@ -102,7 +115,7 @@ run_ls(struct cli *cli)
 	}
 	snapshot_fini(&snapshot);
 	store_close(store);
-	return CLI_OK;
+	return code;
 }
 
 static void
@@ -181,9 +194,6 @@ run_show(struct cli *cli)
 	size_t i;
 	int code;
 
-	if (cli->argc != 1)
-		return cli_fail(CLI_USAGE, "Say which: warmq family show ID|ROUTE. "
-		                           "`warmq family ls` lists them.");
 	code = load(cli, &store, &snapshot);
 	if (code != CLI_OK)
 		return code;
@@ -195,8 +205,7 @@ run_show(struct cli *cli)
 			print_page(row);
 	}
 	if (json_array_size(rows) == 0)
-		code = cli_fail(CLI_NOT_FOUND, "There is no family or route like that. "
-		                               "`warmq family ls` lists them.");
+		code = refuse_name(cli->argv[0]);
 	else if (cli->json)
 		cli_print_json(json_incref(rows));
 	json_decref(rows);
@@ -308,8 +317,7 @@ name_one(struct cli *cli, struct snapshot *snapshot, char ret_family[ID_HEX_LEN 
 		snprintf(ret_family, ID_HEX_LEN + 1, "%s",
 		         text(json_array_get(rows, 0), "family"));
 	else if (count == 0)
-		code = cli_fail(CLI_NOT_FOUND, "There is no family or route like that. "
-		                               "`warmq family ls` lists them.");
+		code = refuse_name(cli->argv[0]);
 	else
 		code = cli_fail(CLI_USAGE,
 		                "%zu families are called so: name one by its "
@@ -330,9 +338,6 @@ pause(struct cli *cli, const char *word)
 	struct store *store;
 	int code;
 
-	if (cli->argc != 1)
-		return cli_fail(CLI_USAGE, "Say which, by id or route. `warmq family ls` "
-		                           "lists them.");
 	code = load(cli, &store, &snapshot);
 	if (code != CLI_OK)
 		return code;
@@ -340,8 +345,7 @@ pause(struct cli *cli, const char *word)
 	if (code == CLI_OK)
 		code = act_call(store, "pause", words, ARRAY_SIZE(words), what);
 	if (code == CLI_OK && strcmp(what, "gone") == 0)
-		code = cli_fail(CLI_NOT_FOUND, "There is no such family (any more). "
-		                               "`warmq family ls` lists them.");
+		code = refuse_name(cli->argv[0]);
 	else if (code == CLI_OK && cli->json)
 		cli_print_json(json_pack("{s:s,s:b}", "family", family, "paused",
 		                         strcmp(word, "on") == 0));
@@ -377,9 +381,6 @@ run_warm(struct cli *cli)
 	struct store *store;
 	int code;
 
-	if (cli->argc != 1)
-		return cli_fail(CLI_USAGE, "Say which: warmq family warm ID|ROUTE. "
-		                           "`warmq family ls` lists them.");
 	code = load(cli, &store, &snapshot);
 	if (code != CLI_OK)
 		return code;
@@ -395,9 +396,13 @@ run_warm(struct cli *cli)
 	return code;
 }
 
+#define WHICH(verb) \
+	"Say which: warmq family " verb " ID|ROUTE. `warmq family ls` lists them."
+
 const struct verb verb_family_ls = {
 	.name = "family ls",
 	.usage = "family ls [ID|ROUTE]",
+	.words_max = 1,
 	.summary = "list families: backlog, state, and what each waits for",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
@@ -408,6 +413,9 @@ const struct verb verb_family_ls = {
 const struct verb verb_family_show = {
 	.name = "family show",
 	.usage = "family show ID|ROUTE",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("show"),
 	.summary = "show a family: its places, its account, the limit that binds",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
@@ -417,6 +425,9 @@ const struct verb verb_family_show = {
 const struct verb verb_family_warm = {
 	.name = "family warm",
 	.usage = "family warm ID|ROUTE",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("warm"),
 	.summary = "write a family's prefix ahead of its jobs, by one request",
 	.details =
 		"It costs one write. If no job comes within the life of the entry, the "
@@ -430,6 +441,9 @@ const struct verb verb_family_warm = {
 const struct verb verb_family_pause = {
 	.name = "family pause",
 	.usage = "family pause ID|ROUTE",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("pause"),
 	.summary = "let nothing of a family start; its jobs keep waiting",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
@@ -439,6 +453,9 @@ const struct verb verb_family_pause = {
 const struct verb verb_family_resume = {
 	.name = "family resume",
 	.usage = "family resume ID|ROUTE",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("resume"),
 	.summary = "let a paused family's jobs start again",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),

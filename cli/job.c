@@ -1,8 +1,7 @@
-#include "cli/snapshot.h"
+#include "cli/job_find.h"
 #include "cli/verbs.h"
 
 #include "common/codec/protocol_call.h"
-#include "common/codec/protocol_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,66 +12,53 @@ struct args {
 	const char *state;
 };
 
-static const struct option_spec specs[] = {
+static const struct option_spec ls_specs[] = {
 	{ "state", OPTION_TEXT, offsetof(struct args, state), "running", "WORD",
-	  "ls: running, later or dead" },
+	  "running, later or dead" },
 	{ "limit", OPTION_UNSIGNED, offsetof(struct args, limit), "50", "N",
-	  "ls: show at most so many", .min = 1, .max = 1000000 },
+	  "show at most so many", .min = 1, .max = 1000000 },
 	CLI_OPTIONS(struct args),
 };
+static const struct option_spec specs[] = { CLI_OPTIONS(struct args) };
 
-/* "1700-0~/40,900" -> "1700-0" */
-static struct span
-id_of_element(struct span element)
-{
-	for (size_t i = 0; i < element.len; i++)
-		if (element.data[i] == '~' || element.data[i] == '/')
-			return (struct span){ element.data, i };
-	return element;
-}
+/* ---- job ls ---------------------------------------------------------------------- */
 
-static json_t *
-running_row(const char *nonce, const char *slot, const struct protocol_lease *lease)
-{
-	return json_pack("{s:o,s:s,s:o,s:s,s:s,s:s,s:I}", "id",
-	                 cli_json_text(id_of_element(lease->element)), "state", "running",
-	                 "family", cli_json_text(lease->family), "role",
-	                 protocol_role_text(lease->role), "session", nonce, "slot", slot,
-	                 "delivery", (json_int_t)lease->delivery);
-}
+#define ASK_BATCH 500
 
-/* All leases of live sessions; `id` keeps one job, NULL keeps all. */
+/* Why each of the rows died, from its history. */
 static int
-collect_running(struct store *store, const char *id, json_t *rows)
+add_reasons(struct store *store, json_t *rows, size_t from, size_t to)
 {
-	struct snapshot snapshot;
-	const char *nonce, *slot;
-	json_t *table, *lease_text;
-	int code = snapshot_load(store, &snapshot);
+	int code = CLI_OK;
 
-	if (code != CLI_OK)
-		return code;
-	json_object_foreach(snapshot.leases, nonce, table)
-	{
-		json_object_foreach(table, slot, lease_text)
-		{
-			struct protocol_lease lease;
+	for (size_t i = from; code == CLI_OK && i < to; i++) {
+		const char *id =
+			json_string_value(json_object_get(json_array_get(rows, i), "id"));
 
-			if (protocol_record_parse_lease(snapshot_text(table, slot),
-			                                &lease) < 0)
-				continue;
-			if (id &&
-			    !span_equals(id_of_element(lease.element), span_from(id)))
-				continue;
-			json_array_append_new(rows, running_row(nonce, slot, &lease));
-		}
+		code = store_append(
+			store,
+			(const struct span[]){ SPAN("HMGET"),
+		                               store_key(store, "past:", span_from(id)),
+		                               SPAN("reason"), SPAN("why") },
+			4);
 	}
-	snapshot_fini(&snapshot);
-	return CLI_OK;
+	for (size_t i = from; code == CLI_OK && i < to; i++) {
+		json_t *row = json_array_get(rows, i);
+		const struct reply *reply;
+
+		code = store_next(store, 0, "HMGET", "past:ID", &reply);
+		if (code != CLI_OK)
+			return code;
+		json_object_set_new(row, "reason",
+		                    cli_json_text(reply_text(reply_at(reply, 0))));
+		json_object_set_new(row, "why",
+		                    cli_json_text(reply_text(reply_at(reply, 1))));
+	}
+	return code;
 }
 
 static int
-collect_zset(struct store *store, const char *state, uint64_t limit, json_t *rows)
+list_set(struct store *store, const char *state, uint64_t limit, json_t *rows)
 {
 	const struct reply *reply;
 	char last[24];
@@ -89,29 +75,111 @@ collect_zset(struct store *store, const char *state, uint64_t limit, json_t *row
 		                  cli_json_text(reply_text(&reply->items[i])), "state",
 		                  state, "time_ms",
 		                  (json_int_t)reply_integer(&reply->items[i + 1], 0)));
+	for (size_t from = 0;
+	     code == CLI_OK && strcmp(state, "dead") == 0 && from < json_array_size(rows);
+	     from += ASK_BATCH)
+		code = add_reasons(store, rows, from,
+		                   MIN(from + ASK_BATCH, json_array_size(rows)));
 	return code;
 }
 
-static void
-print_job(const json_t *row)
+static const char *
+text(const json_t *row, const char *member)
 {
-	const char *member;
-	json_t *value;
+	const char *value = json_string_value(json_object_get(row, member));
 
-	printf("%s  %s", json_string_value(json_object_get(row, "id")),
-	       json_string_value(json_object_get(row, "state")));
-	json_object_foreach((json_t *)(uintptr_t)row, member, value)
-	{
-		if (strcmp(member, "id") == 0 || strcmp(member, "state") == 0)
-			continue;
-		if (json_is_string(value)) {
-			printf("  %s=", member);
-			cli_print_escaped(span_from(json_string_value(value)));
-		} else if (json_is_integer(value)) {
-			printf("  %s=%lld", member, (long long)json_integer_value(value));
-		}
-	}
+	return value ? value : "";
+}
+
+static void
+print_running(const json_t *row)
+{
+	cli_print_cell(text(row, "id"), 22);
+	cli_print_cell(text(row, "route"), 20);
+	cli_print_cell(text(row, "family"), 12);
+	cli_print_cell(text(row, "role"), 10);
+	cli_print_cell(text(row, "worker"), 20);
+	printf("%5s  %8lld\n", text(row, "slot"),
+	       (long long)json_integer_value(json_object_get(row, "delivery")));
+}
+
+static void
+print_later(const json_t *row, uint64_t now_ms)
+{
+	uint64_t at_ms = (uint64_t)json_integer_value(json_object_get(row, "time_ms"));
+	char clock[CLI_CLOCK_SIZE], left[32];
+
+	cli_print_cell(text(row, "id"), 22);
+	cli_print_cell(cli_date(at_ms, clock), 19);
+	puts(at_ms > now_ms ? cli_duration(at_ms - now_ms, left) : "now");
+}
+
+static void
+print_dead(const json_t *row)
+{
+	uint64_t at_ms = (uint64_t)json_integer_value(json_object_get(row, "time_ms"));
+	char clock[CLI_CLOCK_SIZE];
+
+	cli_print_cell(text(row, "id"), 22);
+	cli_print_cell(cli_date(at_ms, clock), 19);
+	cli_print_cell(text(row, "reason"), 18);
+	cli_print_escaped(span_from(text(row, "why")));
 	putchar('\n');
+}
+
+static void
+print_rows(const struct args *args, const json_t *rows, uint64_t now_ms, uint64_t total)
+{
+	bool is_dead = strcmp(args->state, "dead") == 0;
+	bool is_later = strcmp(args->state, "later") == 0;
+	const json_t *row;
+	char shown[32];
+	size_t i;
+
+	if (json_array_size(rows) == 0) {
+		printf("No jobs are %s.\n", is_later ? "delayed" : args->state);
+		return;
+	}
+	if (is_dead)
+		printf("%-22s  %-19s  %-18s  %s\n", "JOB", "DIED", "REASON", "WHY");
+	else if (is_later)
+		printf("%-22s  %-19s  %s\n", "JOB", "STARTS", "IN");
+	else
+		printf("%-22s  %-20s  %-12s  %-10s  %-20s  %5s  %8s\n", "JOB", "ROUTE",
+		       "FAMILY", "ROLE", "WORKER", "SLOT", "DELIVERY");
+	json_array_foreach(rows, i, row)
+	{
+		if (is_dead)
+			print_dead(row);
+		else if (is_later)
+			print_later(row, now_ms);
+		else
+			print_running(row);
+	}
+	if (total > json_array_size(rows))
+		printf("… and %s more; --limit shows them.\n",
+		       cli_grouped(total - json_array_size(rows), shown));
+}
+
+static int
+list(struct store *store, const struct args *args, json_t *rows, uint64_t *ret_total)
+{
+	const struct reply *reply;
+	int code;
+
+	if (strcmp(args->state, "running") == 0) {
+		code = job_find_running(store, NULL, rows);
+		*ret_total = json_array_size(rows);
+		while (json_array_size(rows) > args->limit)
+			json_array_remove(rows, json_array_size(rows) - 1);
+		return code;
+	}
+	code = STORE_COMMAND(store, &reply, SPAN("ZCARD"),
+	                     store_key(store, args->state, SPAN("")));
+	if (code != CLI_OK)
+		return code;
+	*ret_total = (uint64_t)reply_integer(reply, 0);
+	return list_set(store, args->state, args->limit, rows);
 }
 
 static int
@@ -119,9 +187,8 @@ run_ls(struct cli *cli)
 {
 	struct args *args = (struct args *)cli;
 	json_t *rows = json_array();
+	uint64_t total = 0, now_ms = 0;
 	struct store *store;
-	const json_t *row;
-	size_t i;
 	int code;
 
 	if (strcmp(args->state, "running") != 0 && strcmp(args->state, "later") != 0 &&
@@ -132,135 +199,74 @@ run_ls(struct cli *cli)
 	code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;
-	if (strcmp(args->state, "running") == 0)
-		code = collect_running(store, NULL, rows);
-	else
-		code = collect_zset(store, args->state, args->limit, rows);
-	while (json_array_size(rows) > args->limit)
-		json_array_remove(rows, json_array_size(rows) - 1);
-	if (code == CLI_OK && cli->json) {
+	code = list(store, args, rows, &total);
+	if (code == CLI_OK)
+		code = store_now(store, &now_ms);
+	if (code == CLI_OK && cli->json)
 		cli_print_json(json_incref(rows));
-	} else if (code == CLI_OK) {
-		json_array_foreach(rows, i, row) print_job(row);
-		if (json_array_size(rows) == 0)
-			printf("No jobs are %s.\n", args->state);
-	}
+	else if (code == CLI_OK)
+		print_rows(args, rows, now_ms, total);
 	json_decref(rows);
 	store_close(store);
 	return code;
 }
 
-static int
-find_result(struct store *store, const char *id, json_t *job)
-{
-	const struct reply *reply;
-	json_t *result;
-	int code = STORE_COMMAND(store, &reply, SPAN("GET"),
-	                         store_key(store, "result:", span_from(id)));
-
-	if (code != CLI_OK || reply->kind != REPLY_TEXT)
-		return code;
-	result = json_loadb(reply->text.data, reply->text.len, JSON_DECODE_ANY, NULL);
-	if (!result)
-		result = cli_json_text(reply->text);
-	json_object_set(job, "state", json_object_get(result, "state"));
-	json_object_set_new(job, "result", result);
-	return CLI_OK;
-}
-
-static int
-find_score(struct store *store, const char *set, const char *id, json_t *job)
-{
-	const struct reply *reply;
-	int code = STORE_COMMAND(store, &reply, SPAN("ZSCORE"),
-	                         store_key(store, set, SPAN("")), span_from(id));
-
-	if (code == CLI_OK && reply->kind != REPLY_NIL) {
-		json_object_set_new(job, "state", json_string(set));
-		json_object_set_new(job, "time_ms",
-		                    json_integer(reply_integer(reply, 0)));
-	}
-	return code;
-}
-
-static int
-find_payload(struct store *store, const char *id, json_t *job)
-{
-	const struct reply *reply;
-	int code = STORE_COMMAND(store, &reply, SPAN("EXISTS"),
-	                         store_key(store, "slim:", span_from(id)));
-	bool is_alive = code == CLI_OK && reply_integer(reply, 0) > 0;
-
-	if (code == CLI_OK && !is_alive && !strchr(id, '.')) {
-		code = STORE_COMMAND(store, &reply, SPAN("XRANGE"),
-		                     store_key(store, "jobs", SPAN("")), span_from(id),
-		                     span_from(id));
-		is_alive = code == CLI_OK && reply->count > 0;
-	}
-	if (is_alive && !json_object_get(job, "state"))
-		json_object_set_new(job, "state", json_string("waiting"));
-	return code;
-}
-
-static int
-find_job(struct store *store, const char *id, json_t *job)
-{
-	json_t *rows = json_array(), *past;
-	int code = find_result(store, id, job);
-
-	if (code == CLI_OK && !json_object_get(job, "state"))
-		code = collect_running(store, id, rows);
-	if (json_array_size(rows) > 0)
-		json_object_update(job, json_array_get(rows, 0));
-	json_decref(rows);
-	if (code == CLI_OK)
-		code = find_score(store, "later", id, job);
-	if (code == CLI_OK)
-		code = find_score(store, "dead", id, job);
-	if (code == CLI_OK)
-		code = find_payload(store, id, job);
-	if (code == CLI_OK)
-		code = snapshot_hash(store, store_key(store, "past:", span_from(id)),
-		                     &past);
-	if (code == CLI_OK && json_object_size(past) > 0)
-		json_object_set_new(job, "past", past);
-	else if (code == CLI_OK)
-		json_decref(past);
-	return code;
-}
+/* ---- job show -------------------------------------------------------------------- */
 
 static int
 run_show(struct cli *cli)
 {
 	struct store *store;
 	json_t *job;
-	char *text;
+	char *shown;
 	int code;
 
-	if (cli->argc != 1 || !cli_is_job_id(cli->argv[0]))
-		return cli_fail(CLI_USAGE, "Say which: warmq job show ID, as `warmq "
-		                           "enqueue` or XADD answered it.");
-	code = store_open(cli, &store);
+	code = cli_check_job_id(cli->argv[0]);
+	if (code == CLI_OK)
+		code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;
 	job = json_pack("{s:s}", "id", cli->argv[0]);
-	code = find_job(store, cli->argv[0], job);
-	store_close(store);
+	code = job_find(store, cli->argv[0], job);
 	if (code == CLI_OK && !json_object_get(job, "state")) {
-		json_decref(job);
-		return cli_fail(CLI_NOT_FOUND,
-		                "Nothing is known of this job: it never was, or it ended "
-		                "and its result was delivered or has expired.");
-	}
-	if (code == CLI_OK && cli->json) {
+		code = job_find_refuse(store, cli->argv[0]);
+	} else if (code == CLI_OK && cli->json) {
 		cli_print_json(json_incref(job));
 	} else if (code == CLI_OK) {
-		text = json_dumps(job, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-		puts(text ? text : "");
-		free(text);
+		shown = json_dumps(job, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+		puts(shown ? shown : "");
+		free(shown);
 	}
 	json_decref(job);
+	store_close(store);
 	return code;
+}
+
+/* ---- job cancel ------------------------------------------------------------------ */
+
+/* There was nothing to cancel: says what became of it. */
+static int
+say_not_cancelled(struct store *store, const struct cli *cli, json_t *job)
+{
+	const char *id = cli->argv[0], *state;
+	int code = job_find(store, id, job);
+
+	if (code != CLI_OK)
+		return code;
+	state = text(job, "state");
+	if (!*state)
+		return job_find_refuse(store, id);
+	if (strcmp(state, "dead") == 0)
+		return cli_fail(CLI_FAILED,
+		                "It is dead already. `warmq job drop %s` forgets it, "
+		                "`warmq job retry %s` queues it again.",
+		                id, id);
+	if (strcmp(state, "waiting") == 0)
+		return cli_fail(CLI_FAILED,
+		                "This entry holds several jobs, with ids of their own: "
+		                "%s.1, %s.2 and so on. Cancel those.",
+		                id, id);
+	return cli_fail(CLI_FAILED, "It has ended already: %s.", state);
 }
 
 static int
@@ -269,31 +275,33 @@ run_cancel(struct cli *cli)
 	struct call_list *calls;
 	const struct reply *reply;
 	struct store *store;
-	struct span what;
-	int code;
+	json_t *job;
+	bool is_cancelled;
+	int code = cli_check_job_id(cli->argv[0]);
 
-	if (cli->argc != 1 || !cli_is_job_id(cli->argv[0]))
-		return cli_fail(CLI_USAGE, "Say which: warmq job cancel ID.");
-	code = store_open(cli, &store);
+	if (code == CLI_OK)
+		code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;
 	calls = store_calls(store);
 	protocol_call_cancel(calls, 0, store_namespace(store), span_from(cli->argv[0]));
 	code = store_call(store, &reply);
-	if (code == CLI_OK) {
-		what = reply_text(reply_at(reply, 2));
-		if (cli->json)
-			cli_print_json(json_pack("{s:s,s:o}", "id", cli->argv[0], "what",
-			                         cli_json_text(what)));
-		else
-			puts(span_equals(what, SPAN("ended"))
-			             ? "Cancelled. A request already under way is "
-			               "aborted "
-			               "at its worker's next beat."
-			             : "It had already ended.");
-		if (!span_equals(what, SPAN("ended")))
-			code = CLI_NOT_FOUND;
+	if (code != CLI_OK) {
+		store_close(store);
+		return code;
 	}
+	is_cancelled = reply_is(reply_at(reply, 2), "ended");
+	job = json_pack("{s:s}", "id", cli->argv[0]);
+	if (!is_cancelled)
+		code = say_not_cancelled(store, cli, job);
+	else if (!cli->json)
+		puts("Cancelled. A request already under way is aborted at its worker's "
+		     "next beat.");
+	if (cli->json)
+		cli_print_json(json_pack(
+			"{s:s,s:b,s:s}", "id", cli->argv[0], "cancelled", is_cancelled,
+			"state", is_cancelled ? "cancelled" : text(job, "state")));
+	json_decref(job);
 	store_close(store);
 	return code;
 }
@@ -302,7 +310,7 @@ const struct verb verb_job_ls = {
 	.name = "job ls",
 	.usage = "job ls [--state running|later|dead]",
 	.summary = "list jobs that run, are delayed, or are dead",
-	.options = { specs, ARRAY_SIZE(specs) },
+	.options = { ls_specs, ARRAY_SIZE(ls_specs) },
 	.args_size = sizeof(struct args),
 	.run = run_ls,
 };
@@ -310,6 +318,10 @@ const struct verb verb_job_ls = {
 const struct verb verb_job_show = {
 	.name = "job show",
 	.usage = "job show ID",
+	.words_min = 1,
+	.words_max = 1,
+	.missing =
+		"Say which: warmq job show ID, as `warmq enqueue` or XADD answered it.",
 	.summary = "tell where a job is, what happened to it, and its result",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
@@ -320,7 +332,14 @@ const struct verb verb_job_show = {
 const struct verb verb_job_cancel = {
 	.name = "job cancel",
 	.usage = "job cancel ID",
+	.words_min = 1,
+	.words_max = 1,
+	.missing =
+		"Say which: warmq job cancel ID, as `warmq enqueue` or XADD answered it.",
 	.summary = "end a job now; its result says cancelled",
+	.details = "Exit code 0: it was cancelled; 1: it had ended before, or is dead; "
+		   "4: nothing\n"
+		   "is known of it.",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
 	.run = run_cancel,

@@ -74,10 +74,11 @@ run_put(struct cli *cli)
 	struct store *store;
 	int code;
 
-	if (cli->argc != 2 || !text_is_name(span_from(cli->argv[0])))
+	if (!text_is_name(span_from(cli->argv[0])))
 		return cli_fail(CLI_USAGE,
-		                "Usage: warmq prefix put NAME FILE, NAME of letters, "
-		                "digits, dot, underscore and dash.");
+		                "\"%.60s\" is no name: one has 1 to 128 of A-Z a-z 0-9 "
+		                ". _ -",
+		                cli->argv[0]);
 	code = file_read(cli->argv[1], &content);
 	if (code == CLI_OK)
 		code = store_open(cli, &store);
@@ -207,8 +208,6 @@ run_show(struct cli *cli)
 	json_t *row;
 	int code;
 
-	if (cli->argc != 1)
-		return cli_fail(CLI_USAGE, "Say which: warmq prefix show NAME.");
 	code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;
@@ -233,6 +232,9 @@ static const char details[] =
 const struct verb verb_prefix_put = {
 	.name = "prefix put",
 	.usage = "prefix put NAME FILE",
+	.words_min = 2,
+	.words_max = 2,
+	.missing = "Say what: warmq prefix put NAME FILE; - reads standard input.",
 	.summary = "store a named prefix; prints NAME@VERSION",
 	.details = details,
 	.options = { specs, ARRAY_SIZE(specs) },
@@ -252,6 +254,9 @@ const struct verb verb_prefix_ls = {
 const struct verb verb_prefix_show = {
 	.name = "prefix show",
 	.usage = "prefix show NAME [--reveal]",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = "Say which: warmq prefix show NAME. `warmq prefix ls` lists them.",
 	.summary = "show a named prefix; its text only with --reveal",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),

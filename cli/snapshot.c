@@ -61,12 +61,10 @@ static int
 load_clock(struct store *store, struct snapshot *snapshot)
 {
 	const struct reply *reply;
-	int code = STORE_COMMAND(store, &reply, SPAN("TIME"));
+	int code = store_now(store, &snapshot->now_ms);
 
 	if (code != CLI_OK)
 		return code;
-	snapshot->now_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
-	                   (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
 	code = STORE_COMMAND(store, &reply, SPAN("HGET"),
 	                     store_key(store, "meta", SPAN("")), SPAN("hold"));
 	if (code == CLI_OK)

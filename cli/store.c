@@ -4,12 +4,14 @@
 #include "common/io/redis_sync.h"
 #include "common/io/redis_url.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define TIMEOUT_MS   5000
 #define KEYS_MAX     16
 #define KEY_SIZE     320
+#define ASKED_SIZE   400 /* a command and its key */
 #define CALL_ARGS    64
 #define CALL_BYTES   ((size_t)1 << 16)
 #define CALL_LIST_OF 1
@@ -88,19 +90,56 @@ lost(const struct store *store)
 	return cli_fail(CLI_UNREACHABLE, "Redis: %s", redis_sync_message(store->redis));
 }
 
-/* Prints an error reply; `ret_reply` is written only for the others. */
-static int
-take(const struct reply *reply, const struct reply **ret_reply)
+/* What to do about an error of Redis, by how it begins; "" if nothing is known. */
+static const char *
+error_advice(struct span text)
 {
+	static const struct {
+		const char *word, *advice;
+	} known[] = {
+		{ "OOM",
+		  " Redis is full: add memory or workers; `warmq doctor` says more." },
+		{ "READONLY", " This is a replica: name the master with --redis." },
+		{ "NOAUTH", " Name a user: --redis redis://USER:PASSWORD@HOST:PORT." },
+		{ "NOPERM", " This user of Redis may not do that: name another one with "
+		            "--redis." },
+		{ "MISCONF", " `warmq doctor` says what is wrong with its disk." },
+	};
+
+	if (text.len > 0 && memmem(text.data, text.len, "WRONGTYPE", 9))
+		return " Somebody wrote that key by hand: `warmq doctor` says what to "
+		       "do.";
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		size_t len = strlen(known[i].word);
+
+		if (text.len >= len && memcmp(text.data, known[i].word, len) == 0)
+			return known[i].advice;
+	}
+	return "";
+}
+
+/* Prints an error reply, to what was asked; `ret_reply` is written only for the others.
+ */
+static int PRINTF(3, 4) take(const struct reply *reply, const struct reply **ret_reply,
+                             const char *format, ...)
+{
+	char asked[ASKED_SIZE];
+	va_list args;
+
 	if (protocol_answer_word(reply) == PROTOCOL_MISSING)
 		return cli_fail(CLI_UNREACHABLE,
 		                "This Redis does not have WarmQ's functions yet. Start "
 		                "warmq-scheduler once; it loads them.");
-	if (reply->kind == REPLY_ERROR)
-		return cli_fail(CLI_FAILED, "Redis answered: %.*s", (int)reply->text.len,
-		                reply->text.data);
-	*ret_reply = reply;
-	return CLI_OK;
+	if (reply->kind != REPLY_ERROR) {
+		*ret_reply = reply;
+		return CLI_OK;
+	}
+	va_start(args, format);
+	(void)vsnprintf(asked, sizeof asked, format, args);
+	va_end(args);
+	return cli_fail(CLI_FAILED, "Redis answered to %s: %.*s.%s", asked,
+	                (int)reply->text.len, reply->text.data,
+	                error_advice(reply->text));
 }
 
 int
@@ -111,7 +150,8 @@ store_command(struct store *store, const struct span *words, size_t count,
 
 	if (redis_sync_command(store->redis, words, count, 0, &reply) < 0)
 		return lost(store);
-	return take(reply, ret_reply);
+	return take(reply, ret_reply, "%.*s %.*s", (int)words[0].len, words[0].data,
+	            count > 1 ? (int)words[1].len : 0, count > 1 ? words[1].data : "");
 }
 
 int
@@ -130,13 +170,15 @@ store_append(struct store *store, const struct span *words, size_t count)
 }
 
 int
-store_next(struct store *store, uint64_t timeout_ms, const struct reply **ret_reply)
+store_next(struct store *store, uint64_t timeout_ms, const char *command, const char *key,
+           const struct reply **ret_reply)
 {
 	const struct reply *reply;
 
 	if (redis_sync_next(store->redis, timeout_ms, &reply) < 0)
 		return lost(store);
-	return take(reply, ret_reply);
+	return take(reply, ret_reply, "%s %.*s:%s", command, (int)store->name_space.len,
+	            store->name_space.data, key);
 }
 
 struct call_list *
@@ -162,7 +204,23 @@ int
 store_call(struct store *store, const struct reply **ret_reply)
 {
 	const struct reply *reply;
+	struct span function;
 	int code = store_call_try(store, &reply);
 
-	return code == CLI_OK ? take(reply, ret_reply) : code;
+	if (code != CLI_OK)
+		return code;
+	function = call_arg(&store->calls, &store->call[0], 1);
+	return take(reply, ret_reply, "%.*s", (int)function.len, function.data);
+}
+
+int
+store_now(struct store *store, uint64_t *ret_ms)
+{
+	const struct reply *reply;
+	int code = STORE_COMMAND(store, &reply, SPAN("TIME"));
+
+	if (code == CLI_OK)
+		*ret_ms = (uint64_t)reply_integer(reply_at(reply, 0), 0) * 1000 +
+		          (uint64_t)reply_integer(reply_at(reply, 1), 0) / 1000;
+	return code;
 }

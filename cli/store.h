@@ -24,7 +24,7 @@ struct span store_namespace(const struct store *store);
 struct span store_key(struct store *store, const char *name, struct span rest);
 
 /* Sends one command and answers CLI_OK with its reply, which lives until the next call.
- * An error reply is printed and answered as CLI_FAILED. */
+ * An error reply is printed with the command and its key, and answered as CLI_FAILED. */
 MUST_USE int store_command(struct store *store, const struct span *words, size_t count,
                            const struct reply **ret_reply);
 #define STORE_COMMAND(store, ret_reply, ...)                       \
@@ -38,10 +38,14 @@ MUST_USE int store_try(struct store *store, const struct span *words, size_t cou
 	store_try(store, (const struct span[]){ __VA_ARGS__ }, \
 	          ARRAY_SIZE(((const struct span[]){ __VA_ARGS__ })), ret_reply)
 
-/* Sends without waiting; answers are fetched in order. */
+/* Sends without waiting; answers are fetched in order.  An error says which
+ * command was refused for which key, "XADD" for "jobs": both are words for people. */
 MUST_USE int store_append(struct store *store, const struct span *words, size_t count);
-MUST_USE int store_next(struct store *store, uint64_t timeout_ms,
-                        const struct reply **ret_reply);
+MUST_USE int store_next(struct store *store, uint64_t timeout_ms, const char *command,
+                        const char *key, const struct reply **ret_reply);
+
+/* The clock of Redis, in ms since 1970. */
+MUST_USE int store_now(struct store *store, uint64_t *ret_ms);
 
 /* An empty list whose calls store_call sends; one call at a time. */
 struct call_list *store_calls(struct store *store);

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define TEXT_SIZE 256
 
@@ -26,19 +25,9 @@ is_startable(const struct protocol_lane *lane, uint64_t now_ms)
 }
 
 static void
-print_clock(uint64_t ms, char *ret_text, size_t size)
-{
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm parts;
-
-	localtime_r(&seconds, &parts);
-	strftime(ret_text, size, "%H:%M:%S", &parts);
-}
-
-static void
 print_open(const struct protocol_lane *lane, uint64_t now_ms, char *ret_text, size_t size)
 {
-	char clock[16];
+	char clock[CLI_CLOCK_SIZE];
 
 	if (lane->until_ms <= now_ms) {
 		snprintf(ret_text, size, "cold (expired)");
@@ -48,8 +37,7 @@ print_open(const struct protocol_lane *lane, uint64_t now_ms, char *ret_text, si
 		snprintf(ret_text, size, "warm");
 		return;
 	}
-	print_clock(lane->until_ms, clock, sizeof clock);
-	snprintf(ret_text, size, "warm until %s", clock);
+	snprintf(ret_text, size, "warm until %s", cli_clock(lane->until_ms, clock));
 }
 
 static void
@@ -136,8 +124,8 @@ print_blocked(const struct snapshot *snapshot, const struct protocol_family *fam
               const struct protocol_lane *lane, char *ret_text, size_t size)
 {
 	struct account account;
+	char clock[CLI_CLOCK_SIZE];
 	uint64_t slots, busy;
-	char clock[16];
 
 	account_read(snapshot, family->budget, &account);
 	sum_slots(snapshot, family->pool, &slots, &busy);
@@ -147,8 +135,8 @@ print_blocked(const struct snapshot *snapshot, const struct protocol_family *fam
 		snprintf(ret_text, size, "no worker in pool %.*s", (int)family->pool.len,
 		         family->pool.data);
 	} else if (account.parked_until_ms > snapshot->now_ms) {
-		print_clock(account.parked_until_ms, clock, sizeof clock);
-		snprintf(ret_text, size, "account parked until %s", clock);
+		snprintf(ret_text, size, "account parked until %s",
+		         cli_clock(account.parked_until_ms, clock));
 	} else if (print_gate(snapshot, family, lane, ret_text, size)) {
 		return;
 	} else if (account_print_limit(&account, family->input, family->output, ret_text,

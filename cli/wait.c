@@ -89,19 +89,19 @@ look_at(struct waiting *waiting, size_t i)
 	const struct reply *reply;
 	json_t *result = NULL;
 	bool is_alive;
-	int code = store_next(waiting->store, 0, &reply);
+	int code = store_next(waiting->store, 0, "GET", "result:ID", &reply);
 
 	if (code != CLI_OK)
 		return code;
 	if (reply->kind == REPLY_TEXT)
 		result = json_loadb(reply->text.data, reply->text.len, JSON_DECODE_ANY,
 		                    NULL);
-	code = store_next(waiting->store, 0, &reply);
+	code = store_next(waiting->store, 0, "EXISTS", "slim:ID", &reply);
 	if (code != CLI_OK)
 		return code;
 	is_alive = reply_integer(reply, 0) > 0;
 	if (is_in_stream(id_at(waiting, i))) {
-		code = store_next(waiting->store, 0, &reply);
+		code = store_next(waiting->store, 0, "XRANGE", "jobs", &reply);
 		if (code != CLI_OK)
 			return code;
 		is_alive = is_alive || reply->count > 0;
@@ -217,18 +217,12 @@ run(struct cli *cli)
 	struct args *args = (struct args *)cli;
 	struct store *store;
 	json_t *ids;
-	int code;
+	int code = CLI_OK;
 
-	if (cli->argc == 0)
-		return cli_fail(CLI_USAGE, "Say which jobs: warmq wait ID [ID...].");
-	for (int i = 0; i < cli->argc; i++)
-		if (!cli_is_job_id(cli->argv[i]))
-			return cli_fail(
-				CLI_USAGE,
-				"\"%.60s\" is no id of a job, as `warmq enqueue` or "
-				"XADD answers it.",
-				cli->argv[i]);
-	code = store_open(cli, &store);
+	for (int i = 0; code == CLI_OK && i < cli->argc; i++)
+		code = cli_check_job_id(cli->argv[i]);
+	if (code == CLI_OK)
+		code = store_open(cli, &store);
 	if (code != CLI_OK)
 		return code;
 	ids = json_array();
@@ -247,6 +241,11 @@ static const char details[] =
 const struct verb verb_wait = {
 	.name = "wait",
 	.usage = "wait ID [ID...] [--timeout TIME]",
+	.words_min = 1,
+	.words_max = INT_MAX,
+	.missing =
+		"Say which: warmq wait ID [ID...], as `warmq enqueue` or XADD answered "
+		"them.",
 	.summary = "wait for jobs to end and print their results",
 	.details = details,
 	.options = { specs, ARRAY_SIZE(specs) },

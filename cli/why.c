@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define FAMILIES_SHOWN 5
 #define CAUSES_SHOWN   4
@@ -28,15 +27,12 @@ static void
 print_until(const json_t *family, uint64_t now_ms)
 {
 	uint64_t until_ms = page_number(family, "blocked_until_ms");
-	time_t seconds = (time_t)(until_ms / 1000);
-	char clock[16], left[32];
-	struct tm parts;
+	char clock[CLI_CLOCK_SIZE], left[32];
 
 	if (until_ms <= now_ms)
 		return;
-	localtime_r(&seconds, &parts);
-	strftime(clock, sizeof clock, "%H:%M:%S", &parts);
-	printf(" Until %s (in %s).", clock, cli_duration(until_ms - now_ms, left));
+	printf(" Until %s (in %s).", cli_clock(until_ms, clock),
+	       cli_duration(until_ms - now_ms, left));
 }
 
 static void
@@ -208,8 +204,6 @@ run(struct cli *cli)
 	struct story story = { 0 };
 	int code;
 
-	if (cli->argc > 1)
-		return cli_fail(CLI_USAGE, "It takes one route: warmq why [ROUTE].");
 	code = load(args, &story);
 	if (code == CLI_OK && cli->json) {
 		json_object_set(story.overview, "families",
@@ -229,6 +223,7 @@ run(struct cli *cli)
 const struct verb verb_why = {
 	.name = "why",
 	.usage = "why [ROUTE]",
+	.words_max = 1,
 	.summary = "say what waits, why, until when, and what it costs, in a few lines",
 	.details = "It says what the scheduler's page says, from the same API. With a "
 		   "route,\n"

@@ -117,15 +117,7 @@ steer(struct cli *cli, const char *word, const char *sentence)
 {
 	json_t *told = json_array(), *rows;
 	struct store *store;
-	int code = CLI_USAGE;
-
-	if (cli->argc != 1) {
-		json_decref(told);
-		return cli_fail(CLI_USAGE,
-		                "Say which, by label or session. `warmq worker "
-		                "ls` lists them.");
-	}
-	code = load(cli, &store, &rows);
+	int code = load(cli, &store, &rows);
 	if (code == CLI_OK) {
 		code = steer_all(store, rows, cli->argv[0], word, told);
 		json_decref(rows);
@@ -168,6 +160,10 @@ run_stop(struct cli *cli)
 	"NAME is a label (all workers that have it), a session, or how one begins. A\n" \
 	"worker that is started anew is not quiet."
 
+#define WHICH(verb)                                                                  \
+	"Say which, by label or session: warmq worker " verb " NAME. `warmq worker " \
+	"ls` lists them."
+
 const struct verb verb_worker_ls = {
 	.name = "worker ls",
 	.usage = "worker ls",
@@ -180,6 +176,9 @@ const struct verb verb_worker_ls = {
 const struct verb verb_worker_quiet = {
 	.name = "worker quiet",
 	.usage = "worker quiet NAME",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("quiet"),
 	.summary = "let a worker start nothing more; what it runs goes on",
 	.details = STEER_DETAILS,
 	.options = { specs, ARRAY_SIZE(specs) },
@@ -190,6 +189,9 @@ const struct verb verb_worker_quiet = {
 const struct verb verb_worker_resume = {
 	.name = "worker resume",
 	.usage = "worker resume NAME",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("resume"),
 	.summary = "let a quiet worker claim jobs again",
 	.details = STEER_DETAILS,
 	.options = { specs, ARRAY_SIZE(specs) },
@@ -200,6 +202,9 @@ const struct verb verb_worker_resume = {
 const struct verb verb_worker_stop = {
 	.name = "worker stop",
 	.usage = "worker stop NAME",
+	.words_min = 1,
+	.words_max = 1,
+	.missing = WHICH("stop"),
 	.summary = "let a worker drain and end, as SIGTERM does",
 	.details = STEER_DETAILS,
 	.options = { specs, ARRAY_SIZE(specs) },

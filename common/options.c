@@ -146,6 +146,21 @@ refuse_unknown(struct options_table table, struct span name, struct options_erro
 	return ERR_UNKNOWN_KEY;
 }
 
+/* "-x", which is no word either: a mistyped option must not pass for a file's name. */
+static int
+refuse_short(const char *word, struct options_error *reterr)
+{
+	char shown[WORD_MAX * 4 + 8];
+
+	text_escape(span_from(word), shown, sizeof shown);
+	snprintf(reterr->text, sizeof reterr->text,
+	         "There is no option %s: options begin with two dashes. A word that "
+	         "begins "
+	         "with one goes behind --.",
+	         shown);
+	return ERR_UNKNOWN_KEY;
+}
+
 static int
 refuse_value(const struct option_spec *spec, const char *value, int err,
              struct options_error *reterr)
@@ -158,11 +173,15 @@ refuse_value(const struct option_spec *spec, const char *value, int err,
 	char shown[96];
 
 	text_escape(span_from(value), shown, sizeof shown);
-	if (err == ERR_LIMIT && spec->kind == OPTION_UNSIGNED)
+	if (err == ERR_LIMIT && spec->kind == OPTION_UNSIGNED && spec->max == 0)
+		snprintf(reterr->text, sizeof reterr->text,
+		         "--%s takes a whole number of at least %llu, not \"%s\".",
+		         spec->name, (unsigned long long)spec->min, shown);
+	else if (err == ERR_LIMIT && spec->kind == OPTION_UNSIGNED)
 		snprintf(reterr->text, sizeof reterr->text,
 		         "--%s takes a whole number from %llu to %llu, not \"%s\".",
 		         spec->name, (unsigned long long)spec->min,
-		         (unsigned long long)(spec->max ? spec->max : UINT64_MAX), shown);
+		         (unsigned long long)spec->max, shown);
 	else
 		snprintf(reterr->text, sizeof reterr->text, "--%s takes %s, not \"%s\".",
 		         spec->name, wanted[spec->kind] ? wanted[spec->kind] : "a value",
@@ -202,6 +221,17 @@ parse_option(struct options_table table, int argc, char **argv, int *at, void *t
 	return err < 0 ? refuse_value(spec, value, err, reterr) : 0;
 }
 
+/* -h is --help, where there is one. */
+static int
+parse_help(struct options_table table, void *target, struct options_error *reterr)
+{
+	const struct option_spec *spec = find(table, SPAN("help"));
+
+	if (!spec || spec->kind != OPTION_FLAG)
+		return refuse_short("-h", reterr);
+	return store(spec, NULL, target);
+}
+
 int
 options_parse(struct options_table table, int argc, char **argv, void *target,
               int *ret_positional, struct options_error *reterr)
@@ -217,11 +247,16 @@ options_parse(struct options_table table, int argc, char **argv, void *target,
 			ended = true;
 			continue;
 		}
-		if (ended || strncmp(argv[i], "--", 2) != 0) {
+		if (ended || argv[i][0] != '-' || argv[i][1] == '\0') {
 			argv[++positional] = argv[i];
 			continue;
 		}
-		err = parse_option(table, argc, argv, &i, target, reterr);
+		if (argv[i][1] == '-')
+			err = parse_option(table, argc, argv, &i, target, reterr);
+		else if (strcmp(argv[i], "-h") == 0)
+			err = parse_help(table, target, reterr);
+		else
+			err = refuse_short(argv[i], reterr);
 		if (err < 0)
 			return err;
 	}

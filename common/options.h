@@ -7,9 +7,10 @@
  *             "print JSON" },
  *   };
  *
- * Long options only, as `--name value` or `--name=value`; `--` ends them; everything
- * else is positional.  The target's fields have the type of their kind, below, and get
- * the defaults first.  Unknown names are errors that name the nearest known one.
+ * Long options only, as `--name value` or `--name=value`, and -h for --help; `--` ends
+ * them; everything else is positional, "-" too, but no word that begins with a dash.  The
+ * target's fields have the type of their kind, below, and get the defaults first. Unknown
+ * names are errors that name the nearest known one.
  *
  * Texts point into argv or into the table: both outlive the target.  Allocates only for
  * the help text. */

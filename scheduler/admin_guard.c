@@ -3,6 +3,7 @@
 #include "common/io/log.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,20 +11,43 @@
 
 /* ---- the token ------------------------------------------------------------------- */
 
+/* ERR_IO with errno if the file cannot be read, ERR_NOT_FOUND if it is empty, ERR_LIMIT
+ * if its first line does not fit. */
 static int
 read_first_line(const char *path, char *ret_text, size_t size)
 {
 	FILE *file = fopen(path, "re");
-	bool got;
+	size_t len;
+	int cause;
 
 	if (!file)
 		return ERR_IO;
-	got = fgets(ret_text, (int)size, file) != NULL;
+	errno = 0;
+	len = fgets(ret_text, (int)size, file) ? strlen(ret_text) : 0;
+	cause = ferror(file) ? errno : 0;
 	(void)fclose(file);
-	if (!got)
-		return ERR_IO;
+	errno = cause;
+	if (len == 0)
+		return cause ? ERR_IO : ERR_NOT_FOUND;
+	if (len == size - 1 && ret_text[len - 1] != '\n')
+		return ERR_LIMIT;
 	ret_text[strcspn(ret_text, "\r\n")] = '\0';
-	return 0;
+	return ret_text[0] ? 0 : ERR_NOT_FOUND;
+}
+
+static int
+refuse_token(const struct config_scheduler *config, int err)
+{
+	log_error("the token of the pages cannot be used",
+	          LOG_TEXT("place", config->token_file[0] ? config->token_file
+	                                                  : config->token_env),
+	          LOG_TEXT("cause", err == ERR_IO ? strerror(errno)
+	                            : err == ERR_NOT_FOUND
+	                                    ? "its first line is empty"
+	                                    : "it is too short or too long"),
+	          LOG_NUMBER("bytes_min", TOKEN_LEN_MIN),
+	          LOG_NUMBER("bytes_max", ADMIN_TOKEN_SIZE - 1));
+	return err;
 }
 
 int
@@ -31,23 +55,18 @@ admin_guard_open(struct admin *admin)
 {
 	const struct config_scheduler *config = &admin->config->scheduler;
 	const char *value = config->token_env[0] ? getenv(config->token_env) : NULL;
+	int err = 0;
 
-	if (config->token_file[0] &&
-	    read_first_line(config->token_file, admin->token, sizeof(admin->token)) < 0) {
-		log_error("the token of the pages cannot be read",
-		          LOG_TEXT("file", config->token_file),
-		          LOG_TEXT("advice", "create it, or take scheduler.token_file "
-		                             "out of the configuration"));
-		return ERR_IO;
-	}
-	if (!config->token_file[0] && value)
+	if (config->token_file[0])
+		err = read_first_line(config->token_file, admin->token,
+		                      sizeof(admin->token));
+	else if (value && strlen(value) >= sizeof(admin->token))
+		err = ERR_LIMIT;
+	else if (value)
 		(void)snprintf(admin->token, sizeof(admin->token), "%s", value);
-	if (admin->token[0] && strlen(admin->token) < TOKEN_LEN_MIN) {
-		log_error("the token of the pages is too short",
-		          LOG_NUMBER("bytes_min", TOKEN_LEN_MIN));
-		return ERR_MALFORMED;
-	}
-	return 0;
+	if (err == 0 && admin->token[0] && strlen(admin->token) < TOKEN_LEN_MIN)
+		err = ERR_LIMIT;
+	return err < 0 ? refuse_token(config, err) : 0;
 }
 
 /* Takes as long wherever they differ. */

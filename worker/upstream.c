@@ -47,34 +47,44 @@ add_line(char *texts, size_t size, size_t *used, const char *name, const char *v
 	return line;
 }
 
-/* Copies the variable, then wipes it where the kernel shows it to other processes. */
-static bool
+/* The variable stays, for other upstreams: forget_variables wipes all at once.
+ * ERR_NOT_FOUND if it is not set or empty, ERR_LIMIT if it is too long. */
+static int
 take_from_environment(const char *name, char ret_key[KEY_SIZE_MAX])
 {
-	char *value = getenv(name);
+	const char *value = getenv(name);
 	size_t len = value ? strlen(value) : 0;
 
-	if (len == 0 || len >= KEY_SIZE_MAX)
-		return false;
+	if (len == 0)
+		return ERR_NOT_FOUND;
+	if (len >= KEY_SIZE_MAX)
+		return ERR_LIMIT;
 	memcpy(ret_key, value, len + 1);
-	return true;
+	return 0;
 }
 
-static bool
+/* The first line.  ERR_IO with errno if it cannot be read, ERR_NOT_FOUND if it is empty,
+ * ERR_LIMIT if it is too long. */
+static int
 take_from_file(const char *path, char ret_key[KEY_SIZE_MAX])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
+	int cause;
 
 	if (fd < 0)
-		return false;
-	len = read(fd, ret_key, KEY_SIZE_MAX - 1);
+		return ERR_IO;
+	len = read(fd, ret_key, KEY_SIZE_MAX);
+	cause = errno;
 	(void)close(fd);
-	if (len <= 0)
-		return false;
-	ret_key[len] = '\0';
+	errno = cause;
+	if (len < 0)
+		return ERR_IO;
+	if (len == KEY_SIZE_MAX && !memchr(ret_key, '\n', (size_t)len))
+		return ERR_LIMIT;
+	ret_key[MIN(len, KEY_SIZE_MAX - 1)] = '\0';
 	ret_key[strcspn(ret_key, "\r\n")] = '\0';
-	return ret_key[0] != '\0';
+	return ret_key[0] != '\0' ? 0 : ERR_NOT_FOUND;
 }
 
 /* A key with a line break would be two headers. */
@@ -88,39 +98,50 @@ is_sound(const char *key)
 	return true;
 }
 
+/* Why there is no key, where it was looked for, and what to do. */
+static void
+say_why_not(const struct config_upstream *config, bool in_file, int err,
+            char reterr[UPSTREAM_ERROR_SIZE])
+{
+	const char *place = in_file ? config->key_file : config->key_env;
+
+	if (err == ERR_MALFORMED)
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "The key of upstream %s contains blanks or bytes that no "
+		               "key has. Check %s.",
+		               config->name, place);
+	else if (err == ERR_LIMIT)
+		(void)snprintf(
+			reterr, UPSTREAM_ERROR_SIZE,
+			"The key of upstream %s is longer than %d bytes. Check %s.",
+			config->name, KEY_SIZE_MAX - 1, place);
+	else if (!in_file)
+		(void)snprintf(
+			reterr, UPSTREAM_ERROR_SIZE,
+			"Upstream %s needs a key: set the environment variable %s.",
+			config->name, place);
+	else
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "Upstream %s needs a key: cannot read one from %s (%s).",
+		               config->name, place,
+		               err == ERR_IO ? strerror(errno)
+		                             : "its first line is empty");
+}
+
+/* From the variable or the file: the configuration has exactly one of them. */
 static int
 take_key(const struct config_upstream *config, char ret_key[KEY_SIZE_MAX],
          char reterr[UPSTREAM_ERROR_SIZE])
 {
-	bool found = false;
+	bool in_file = config->key_file[0] != '\0';
+	int err = in_file ? take_from_file(config->key_file, ret_key)
+	                  : take_from_environment(config->key_env, ret_key);
 
-	if (config->key_env[0])
-		found = take_from_environment(config->key_env, ret_key);
-	if (!found && config->key_file[0])
-		found = take_from_file(config->key_file, ret_key);
-	if (found && is_sound(ret_key))
-		return 0;
-	if (found)
-		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
-		               "The key of upstream %s contains blanks or bytes that no "
-		               "key has. Check %s.",
-		               config->name,
-		               config->key_env[0] ? config->key_env : config->key_file);
-	else if (config->key_env[0])
-		(void)snprintf(
-			reterr, UPSTREAM_ERROR_SIZE,
-			"Upstream %s needs a key: set the environment variable %s.",
-			config->name, config->key_env);
-	else if (config->key_file[0])
-		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
-		               "Upstream %s needs a key: cannot read one from %s (%s).",
-		               config->name, config->key_file, strerror(errno));
-	else
-		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
-		               "Upstream %s needs a key: name its variable with "
-		               "upstreams.%s.key_env, or set auth to none.",
-		               config->name, config->name);
-	return ERR_NOT_FOUND;
+	if (err == 0 && !is_sound(ret_key))
+		err = ERR_MALFORMED;
+	if (err < 0)
+		say_why_not(config, in_file, err, reterr);
+	return err;
 }
 
 static void

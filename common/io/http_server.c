@@ -3,6 +3,7 @@
 #include "common/text.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <microhttpd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -420,6 +421,22 @@ parse_address(const char *text, struct sockaddr_storage *ret_address)
 	return ERR_MALFORMED;
 }
 
+/* What start_daemon left in errno, and what to do about it. */
+static const char *
+listen_advice(int cause)
+{
+	switch (cause) {
+	case EADDRINUSE:
+		return "another program listens there; stop it, or choose another port";
+	case EADDRNOTAVAIL:
+		return "this machine has no such address";
+	case EACCES:
+		return "ports below 1024 need a privilege; choose another one";
+	default:
+		return cause ? strerror(cause) : "the system gave no cause";
+	}
+}
+
 static void
 on_daemon_message(void *data, const char *format, va_list arguments)
 {
@@ -453,6 +470,7 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
 	const union MHD_DaemonInfo *info;
 	struct sockaddr_storage where;
 	struct http_server *server;
+	int cause;
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (parse_address(address, &where) < 0) {
@@ -467,14 +485,16 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
 		return ERR_MEMORY;
 	server->fn = fn;
 	server->data = data;
+	errno = 0;
 	server->daemon = start_daemon(server, &where);
+	cause = errno;
 	info = server->daemon
 	               ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)
 	               : NULL;
 	if (!info || uv_poll_init(loop, &server->poll, info->epoll_fd) < 0) {
 		(void)snprintf(ret_message, HTTP_SERVER_MESSAGE_SIZE,
-		               "Cannot listen at %.100s; is another program there?",
-		               address);
+		               "Cannot listen at %.100s: %s.", address,
+		               listen_advice(cause));
 		if (server->daemon)
 			MHD_stop_daemon(server->daemon);
 		free(server);

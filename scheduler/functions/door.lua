@@ -9,6 +9,29 @@ do
 
 local PROTOCOL = '1'
 
+local KINDS = { -- then the fixed keys of that kind
+	{ 'stream', 'jobs', 'events' },
+	{ 'hash', 'meta', 'families', 'lanes', 'pools', 'idle', 'unheld', 'ended', 'look' },
+	{ 'zset', 'workers', 'dying', 'tickets', 'ends', 'unused', 'later', 'dead', 'deadline',
+		'early' },
+}
+
+-- Redis does not say which key has the wrong type.
+local function wrong_keys()
+	local found = ''
+	for i = 1, #KINDS do
+		local wanted = KINDS[i][1]
+		for j = 2, #KINDS[i] do
+			local own = key[KINDS[i][j]]
+			local is = quiet('TYPE', own).ok or 'none'
+			if is ~= 'none' and is ~= wanted then
+				found = found .. '; ' .. own .. ' is a ' .. is .. ' and should be a ' .. wanted
+			end
+		end
+	end
+	return found
+end
+
 -- The last words of a call that failed.  A refusal names the argument; anything else is
 -- a bug or a key of a wrong type, which is counted.
 local function failure(name, problem)
@@ -18,6 +41,9 @@ local function failure(name, problem)
 	end
 	local text = type(problem) == 'table' and (problem.err or '') or tostring(problem)
 	quiet('HINCRBY', key and key.meta or 'warmq:meta', 'function_errors', 1)
+	if key and find(text, 'WRONGTYPE', 1, true) then
+		text = text .. wrong_keys()
+	end
 	return redis.error_reply('ERR warmq ' .. name .. ': ' .. gsub(text, '[\r\n]', ' '))
 end
 

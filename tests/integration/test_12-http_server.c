@@ -347,6 +347,12 @@ START_TEST(http_server_says_why_it_cannot_listen)
 		http_server_open(&loop, address, on_request, NULL, &second, message),
 		ERR_IO);
 	ck_assert_ptr_nonnull(strstr(message, address));
+	ck_assert_ptr_nonnull(strstr(message, "another program listens there"));
+	ck_assert_int_eq(/* TEST-NET-1: no machine has it */
+	                 http_server_open(&loop, "192.0.2.1:0", on_request, NULL, &second,
+	                                  message),
+	                 ERR_IO);
+	ck_assert_ptr_nonnull(strstr(message, "this machine has no such address"));
 	http_server_close(first, NULL, NULL);
 	http_server_close(NULL, NULL, NULL);
 	while (uv_run(&loop, UV_RUN_ONCE) != 0)

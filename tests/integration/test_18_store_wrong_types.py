@@ -184,7 +184,8 @@ def test_errors_are_counted(store):
     store.redis.set(store.key("lanes"), "x")
     family = Family(1)
     entry = store.add()
-    with pytest.raises(redis.ResponseError, match="warmq admit: WRONGTYPE"):
+    with pytest.raises(redis.ResponseError, match="warmq admit: WRONGTYPE.*; warmq:lanes is a "
+                       "string and should be a hash"):
         store.admit(entry, families=[family], runs=[(family, "n", [entry])])
     assert store.meta("function_errors") == "1"
     store.redis.delete(store.key("lanes"))

@@ -75,7 +75,7 @@ def test_a_family_is_warmed_or_the_reason_is_said(server, scheduler, inbox):
     assert "Nothing is written: no live worker serves its pool." in text
     answer = json.loads(subprocess_out("family", "warm", "triage", "--json", "--redis", server.url))
     assert answer["what"] == "no_worker"
-    assert "no family or route like that" in warmq("family", "warm", "nobody", "--redis",
+    assert "There is no family or route \"nobody\"" in warmq("family", "warm", "nobody", "--redis",
                                                    server.url, check=4)
     scheduler.end()
     inbox.redis.delete(inbox.key("warm:" + answer["family"]))

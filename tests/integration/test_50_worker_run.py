@@ -273,6 +273,34 @@ def test_a_worker_without_its_key_does_not_start_and_says_which(store, provider)
         worker.close()
 
 
+LONG = "k" * 4096
+
+
+@pytest.mark.parametrize("variable, content, says", [
+    (LONG, None, "is longer than 4095 bytes. Check WARMQ_TEST_KEY."),
+    (None, LONG + "\n", "is longer than 4095 bytes. Check "),
+    (None, "\nkey\n", "(its first line is empty)"),
+    (None, "", "(its first line is empty)"),
+    (None, None, "(No such file or directory)"),
+    ("a key", None, "contains blanks"),
+], ids=["long variable", "long file", "empty line", "empty file", "no file", "blanks"])
+def test_a_key_that_cannot_be_used_is_not_called_missing(store, provider, tmp_path, variable,
+                                                         content, says):
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_text(content)
+    env = {k: v for k, v in os.environ.items() if k != "WARMQ_TEST_KEY"}
+    if variable:
+        env["WARMQ_TEST_KEY"] = variable
+    worker = WorkerProcess(store, provider, env=env,
+                           **({} if variable else {"key": f"key_file: {file}"}))
+    try:
+        assert worker.wait() == 3
+        assert "upstream prov" in worker.log().lower() and says in worker.log()
+    finally:
+        worker.close()
+
+
 def test_health_and_metrics_are_pages(store, provider, start):
     port = free_port()
     start(worker=f"  listen: 127.0.0.1:{port}\n")

@@ -93,6 +93,14 @@ static const struct {
 	  "--wait takes a duration such as 250ms, 30s or 5m, not \"30\"." },
 	{ { "x", "--name" }, ERR_MALFORMED, "--name needs a value: --name NAME." },
 	{ { "x", "--json=yes" }, ERR_MALFORMED, "--json takes no value." },
+	{ { "x", "-j" },
+	  ERR_UNKNOWN_KEY,
+	  "There is no option -j: options begin with two dashes. A word that begins with "
+	  "one "
+	  "goes behind --." },
+	{ { "x", "--size", "8" },
+	  ERR_MALFORMED,
+	  "--size takes a size such as 64k or 8m, not \"8\"." },
 };
 
 START_TEST(options_mistakes_say_what_to_do)
@@ -105,6 +113,26 @@ START_TEST(options_mistakes_say_what_to_do)
 	memcpy(argv, mistakes[_i].words, sizeof mistakes[_i].words);
 	ck_assert_int_eq(parse(argv, &args, &positional, &error), mistakes[_i].err);
 	ck_assert_str_eq(error.text, mistakes[_i].text);
+}
+END_TEST
+
+START_TEST(options_short_help_and_a_single_dash)
+{
+	static const struct option_spec own[] = {
+		{ "help", OPTION_FLAG, 0, NULL, NULL, "show this page" },
+	};
+	char *argv[] = { "x", "-", "-h", "--", "-h", NULL };
+	struct options_error error;
+	bool help = false;
+	int positional;
+
+	ck_assert_int_eq(options_parse((struct options_table){ own, 1 }, 5, argv, &help,
+	                               &positional, &error),
+	                 0);
+	ck_assert(help);
+	ck_assert_int_eq(positional, 2);
+	ck_assert_str_eq(argv[1], "-");
+	ck_assert_str_eq(argv[2], "-h");
 }
 END_TEST
 
@@ -131,6 +159,7 @@ main(void)
 	tcase_add_test(tcase, options_and_positional_words_may_mix);
 	tcase_add_loop_test(tcase, options_mistakes_say_what_to_do, 0,
 	                    ARRAY_SIZE(mistakes));
+	tcase_add_test(tcase, options_short_help_and_a_single_dash);
 	tcase_add_test(tcase, options_help_has_a_line_for_each_with_its_default);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

@@ -1,0 +1,223 @@
+#include "cli/job_find.h"
+
+#include "cli/snapshot.h"
+#include "common/codec/protocol_record.h"
+
+/* "1700-0~/40,900" -> "1700-0" */
+static struct span
+id_of_element(struct span element)
+{
+	for (size_t i = 0; i < element.len; i++)
+		if (element.data[i] == '~' || element.data[i] == '/')
+			return (struct span){ element.data, i };
+	return element;
+}
+
+static json_t *
+route_of(const struct snapshot *snapshot, struct span id)
+{
+	struct protocol_family family;
+	char name[64];
+
+	snprintf(name, sizeof name, "%.*s", (int)id.len, id.data);
+	if (protocol_record_parse_family(snapshot_text(snapshot->families, name),
+	                                 &family) < 0)
+		return json_string("");
+	return cli_json_text(family.route);
+}
+
+static json_t *
+running_row(const struct snapshot *snapshot, const char *nonce, const char *slot,
+            const struct protocol_lease *lease)
+{
+	const json_t *session = json_object_get(snapshot->sessions, nonce);
+
+	return json_pack("{s:o,s:s,s:o,s:o,s:s,s:o,s:s,s:s,s:I}", "id",
+	                 cli_json_text(id_of_element(lease->element)), "state", "running",
+	                 "family", cli_json_text(lease->family), "route",
+	                 route_of(snapshot, lease->family), "role",
+	                 protocol_role_text(lease->role), "worker",
+	                 cli_json_text(snapshot_text(session, "label")), "session", nonce,
+	                 "slot", slot, "delivery", (json_int_t)lease->delivery);
+}
+
+int
+job_find_running(struct store *store, const char *id, json_t *rows)
+{
+	struct snapshot snapshot;
+	const char *nonce, *slot;
+	json_t *table, *text;
+	int code = snapshot_load(store, &snapshot);
+
+	if (code != CLI_OK)
+		return code;
+	json_object_foreach(snapshot.leases, nonce, table)
+	{
+		json_object_foreach(table, slot, text)
+		{
+			struct protocol_lease lease;
+
+			if (protocol_record_parse_lease(snapshot_text(table, slot),
+			                                &lease) < 0)
+				continue;
+			if (id &&
+			    !span_equals(id_of_element(lease.element), span_from(id)))
+				continue;
+			json_array_append_new(
+				rows, running_row(&snapshot, nonce, slot, &lease));
+		}
+	}
+	snapshot_fini(&snapshot);
+	return CLI_OK;
+}
+
+/* ---- one job --------------------------------------------------------------------- */
+
+static int
+find_result(struct store *store, const char *id, json_t *job)
+{
+	const struct reply *reply;
+	json_t *result;
+	int code = STORE_COMMAND(store, &reply, SPAN("GET"),
+	                         store_key(store, "result:", span_from(id)));
+
+	if (code != CLI_OK || reply->kind != REPLY_TEXT)
+		return code;
+	result = json_loadb(reply->text.data, reply->text.len, JSON_DECODE_ANY, NULL);
+	if (!result)
+		result = cli_json_text(reply->text);
+	json_object_set(job, "state", json_object_get(result, "state"));
+	json_object_set_new(job, "result", result);
+	return CLI_OK;
+}
+
+static int
+find_lease(struct store *store, const char *id, json_t *job)
+{
+	json_t *rows = json_array();
+	int code = job_find_running(store, id, rows);
+
+	if (json_array_size(rows) > 0)
+		json_object_update(job, json_array_get(rows, 0));
+	json_decref(rows);
+	return code;
+}
+
+static int
+find_score(struct store *store, const char *set, const char *id, json_t *job)
+{
+	const struct reply *reply;
+	int code = STORE_COMMAND(store, &reply, SPAN("ZSCORE"),
+	                         store_key(store, set, SPAN("")), span_from(id));
+
+	if (code == CLI_OK && reply->kind != REPLY_NIL) {
+		json_object_set_new(job, "state", json_string(set));
+		json_object_set_new(job, "time_ms",
+		                    json_integer(reply_integer(reply, 0)));
+	}
+	return code;
+}
+
+static int
+find_payload(struct store *store, const char *id, json_t *job)
+{
+	const struct reply *reply;
+	int code = STORE_COMMAND(store, &reply, SPAN("EXISTS"),
+	                         store_key(store, "slim:", span_from(id)));
+	bool is_alive = code == CLI_OK && reply_integer(reply, 0) > 0;
+
+	if (code == CLI_OK && !is_alive && !strchr(id, '.')) {
+		code = STORE_COMMAND(store, &reply, SPAN("XRANGE"),
+		                     store_key(store, "jobs", SPAN("")), span_from(id),
+		                     span_from(id));
+		is_alive = code == CLI_OK && reply->count > 0;
+	}
+	if (is_alive && !json_object_get(job, "state"))
+		json_object_set_new(job, "state", json_string("waiting"));
+	return code;
+}
+
+static int
+find_past(struct store *store, const char *id, json_t *job)
+{
+	json_t *past;
+	int code = snapshot_hash(store, store_key(store, "past:", span_from(id)), &past);
+
+	if (code != CLI_OK)
+		return code;
+	if (json_object_size(past) > 0)
+		json_object_set(job, "past", past);
+	json_decref(past);
+	return CLI_OK;
+}
+
+int
+job_find(struct store *store, const char *id, json_t *job)
+{
+	int code = find_result(store, id, job);
+
+	if (code == CLI_OK && !json_object_get(job, "state"))
+		code = find_lease(store, id, job);
+	if (code == CLI_OK)
+		code = find_score(store, "later", id, job);
+	if (code == CLI_OK)
+		code = find_score(store, "dead", id, job);
+	if (code == CLI_OK)
+		code = find_payload(store, id, job);
+	return code == CLI_OK ? find_past(store, id, job) : code;
+}
+
+/* ---- nothing is known ------------------------------------------------------------ */
+
+/* The value of one field of XINFO STREAM, or an empty span. */
+static struct span
+stream_field(const struct reply *reply, const char *name)
+{
+	for (size_t i = 0; i + 1 < reply->count; i += 2)
+		if (reply_is(&reply->items[i], name))
+			return reply_text(&reply->items[i + 1]);
+	return SPAN("");
+}
+
+static bool
+is_later(struct protocol_job_id id, struct protocol_job_id than)
+{
+	return id.ms != than.ms ? id.ms > than.ms : id.sequence > than.sequence;
+}
+
+/* The last id that the inbox has given out; zeros if nothing was ever enqueued. */
+static int
+load_last_id(struct store *store, struct protocol_job_id *ret_last)
+{
+	const struct reply *reply;
+	int code = STORE_TRY(store, &reply, SPAN("XINFO"), SPAN("STREAM"),
+	                     store_key(store, "jobs", SPAN("")));
+
+	if (code != CLI_OK)
+		return code;
+	*ret_last = (struct protocol_job_id){ 0 };
+	if (reply->kind == REPLY_ARRAY &&
+	    protocol_parse_job_id(stream_field(reply, "last-generated-id"), ret_last) < 0)
+		*ret_last = (struct protocol_job_id){ .ms = UINT64_MAX };
+	return CLI_OK;
+}
+
+int
+job_find_refuse(struct store *store, const char *id)
+{
+	struct protocol_job_id wanted, last;
+	int code = load_last_id(store, &last);
+
+	if (code != CLI_OK)
+		return code;
+	if (protocol_parse_job_id(span_from(id), &wanted) == 0 && is_later(wanted, last))
+		return cli_fail(CLI_NOT_FOUND,
+		                "There never was a job %s: the last one that was "
+		                "enqueued here is %llu-%llu.",
+		                id, (unsigned long long)last.ms,
+		                (unsigned long long)last.sequence);
+	return cli_fail(CLI_NOT_FOUND,
+	                "Nothing is known of the job %s: it never was, or it ended and "
+	                "its result was delivered or has expired.",
+	                id);
+}

@@ -1,0 +1,159 @@
+"""What `warmq` says: help for every verb, and errors that name what, where and what to do."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from daemons import BUILD, body, inbox, server  # noqa: F401
+from store import Worker, wait_until
+from test_42_scheduler_pages import enqueue, scheduler  # noqa: F401
+
+WARMQ = os.path.join(BUILD, "cli", "warmq")
+
+
+def run(*words, server=None, input=None, **more):
+    env = {**os.environ, **({"WARMQ_REDIS": server.url} if server else {})}
+    done = subprocess.run([WARMQ, *words], capture_output=True, text=True, timeout=30, env=env,
+                          input=input, **more)
+    return done.returncode, done.stdout, done.stderr
+
+
+def says(code, *words, **more):
+    """The sentence on stderr; nothing else may have been said."""
+    got, out, err = run(*words, **more)
+    assert got == code, (words, got, out, err)
+    assert out == "" and err.startswith("warmq") and err.count("\n") == 1, (out, err)
+    return err
+
+
+def verbs():
+    listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", run("help")[1], re.M)
+    assert len(listed) > 25
+    return listed
+
+
+def test_help_of_each_verb_is_the_same_however_it_is_asked_for():
+    for verb in verbs():
+        words = verb.split()
+        code, page, errors = run("help", *words)
+        assert code == 0 and errors == "" and page.startswith(f"warmq {verb}"), verb
+        assert "--redis URL" in page and "--help" in page
+        assert run(*words, "--help") == run(*words, "-h") == (0, page, "")
+
+
+def test_help_of_a_group_lists_its_verbs():
+    groups = {verb.split()[0] for verb in verbs() if " " in verb}
+    assert {"job", "family", "prefix", "worker", "budget", "hold"} <= groups
+    for group in groups:
+        code, page, errors = run("help", group)
+        assert code == 0 and errors == "", group
+        for verb in verbs():
+            assert (f"  warmq {verb} " in page) == verb.startswith(group + " ")
+        assert run(group, "--help") == (0, page, "")
+        code, out, errors = run(group)
+        assert code == 2 and out == "" and f"warmq {group} " in errors
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["enqeue"], 'There is no verb "enqeue". Did you mean "enqueue"?'),
+    (["job", "lss"], 'There is no verb "job lss". Did you mean "job ls"?'),
+    (["help", "job", "x"], 'There is no verb "job x". See `warmq help job`.'),
+    (["job", "canel", "1-0"], 'There is no verb "job canel". Did you mean "job cancel"?'),
+    (["help", "nonsense"], 'There is no verb "nonsense". See `warmq help`.'),
+    (["job", "show", "1-0", "2-0"],
+     '"2-0" is a word too many: warmq job show ID. See `warmq help job show`.'),
+    (["family", "ls", "a", "b"],
+     '"b" is a word too many: warmq family ls [ID|ROUTE]. See `warmq help family ls`.'),
+    (["job", "show", "abc"], '"abc" is no id of a job: `warmq enqueue` and XADD answer one, '
+                             'such as 1764450000000-0.'),
+    (["job", "retry", "abc"], '"abc" is no id of a job: `warmq enqueue` and XADD answer one, '
+                              'such as 1764450000000-0.'),
+    (["wait", "-x"], "There is no option -x: options begin with two dashes. A word that begins "
+                     "with one goes behind --."),
+    (["prefix", "put", "a b", "-"],
+     '"a b" is no name: one has 1 to 128 of A-Z a-z 0-9 . _ -'),
+])
+def test_a_wrong_command_line_is_answered_with_what_to_type(words, sentence):
+    assert says(2, *words) == f"warmq: {sentence}\n"
+
+
+def test_files_that_cannot_be_read_are_not_called_json(server, tmp_path):
+    for words in (["prefix", "put", "x", str(tmp_path)], ["explain", str(tmp_path)],
+                  ["enqueue", "--upstream", "main", "--file", str(tmp_path)],
+                  ["enqueue", "--upstream", "main", "--body", f"@{tmp_path}"]):
+        assert says(2, *words, server=server) == (
+            f"warmq: Cannot read {tmp_path}: Is a directory.\n")
+    assert "No such file or directory" in says(2, "explain", str(tmp_path / "nothing"))
+    assert server.client.exists("warmq:jobs") == 0
+
+
+def test_a_wrong_type_names_the_key_and_who_says_more(server, scheduler):
+    server.client.set("warmq:families", "x")
+    text = says(1, "family", "ls", server=server)
+    assert text.startswith("warmq: Redis answered to HSCAN warmq:families: WRONGTYPE ")
+    assert text.endswith("`warmq doctor` says what to do.\n")
+    text = says(1, "family", "pause", "0" * 32, server=server)
+    assert "warmq:families" in text
+    server.client.rename("warmq:jobs", "warmq:old") if server.client.exists("warmq:jobs") else 0
+    server.client.set("warmq:jobs", "x")
+    for words in (["enqueue", "--upstream", "main", "--body", "{}"], ["wait", "1-0"]):
+        text = says(1, *words, server=server)
+        assert "warmq:jobs: WRONGTYPE" in text and "`warmq doctor`" in text
+    server.client.delete("warmq:jobs", "warmq:families")
+    server.client.set("warmq:dead", "x")
+    text = says(1, "job", "cancel", "1-0", server=server)
+    assert "warmq:dead is a string and should be a zset" in text
+
+
+def test_cancel_says_what_became_of_a_job_that_is_not_there(server, scheduler, inbox):
+    last = enqueue(inbox, ["triage"], 2)["triage"]
+    assert run("job", "cancel", last[0], server=server) == (
+        0, "Cancelled. A request already under way is aborted at its worker's next beat.\n", "")
+    assert says(1, "job", "cancel", last[0], server=server) == (
+        "warmq: It has ended already: cancelled.\n")
+    assert "There never was a job 99999999999999-0: the last one that was enqueued here is " \
+        f"{last[1]}." in says(4, "job", "cancel", "99999999999999-0", server=server)
+    assert "Nothing is known of the job 1-0: it never was, or it ended" in says(
+        4, "job", "cancel", "1-0", server=server)
+    assert says(4, "job", "show", "1-0", server=server).startswith(
+        "warmq: Nothing is known of the job 1-0")
+    code, out, err = run("job", "cancel", "1-0", "--json", server=server)
+    assert (code, json.loads(out)) == (4, {"id": "1-0", "cancelled": False, "state": ""}) and err
+    code, out, err = run("job", "cancel", last[1], "--json", server=server)
+    assert (code, json.loads(out), err) == (
+        0, {"id": last[1], "cancelled": True, "state": "cancelled"}, "")
+
+
+def test_cancel_of_a_dead_job_says_how_to_be_rid_of_it(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 1)
+    worker, jobs = Worker(inbox, pool="default", slots=1), []
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "a start")
+    assert worker.fail(jobs[0], "fatal", reason="http_400", text="no such model") == "dead"
+    id = jobs[0].id
+    assert f"`warmq job drop {id}` forgets it" in says(1, "job", "cancel", id, server=server)
+    code, out, _ = run("job", "ls", "--state", "dead", server=server)
+    assert code == 0 and out.splitlines()[0].split() == ["JOB", "DIED", "REASON", "WHY"]
+    assert out.splitlines()[1].startswith(id) and "http_400" in out
+    [row] = json.loads(run("job", "ls", "--state", "dead", "--json", server=server)[1])
+    assert (row["id"], row["state"], row["reason"]) == (id, "dead", "http_400")
+
+
+def test_families_of_a_wrong_name_are_not_an_empty_list(server, scheduler, inbox):
+    for verb in ("ls", "show", "pause", "resume", "warm"):
+        assert says(4, "family", verb, "nonsense", server=server) == (
+            'warmq: There is no family or route "nonsense". `warmq family ls` lists them.\n')
+    assert run("family", "ls", server=server)[0] == 0
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("", "is empty"), ("nonsense", "is not JSON"), ('{"model":', "is not JSON"),
+    ("[1]", "not a JSON object"), ('"x"', "not a JSON object"),
+    ('{"a":1}', "no messages"),
+])
+def test_explain_of_nonsense_says_what_is_wrong_with_it(tmp_path, text, sentence):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    assert sentence in says(1, "explain", str(path))
