@@ -103,6 +103,19 @@ load_budgets(struct store *store, struct snapshot *snapshot)
 	return CLI_OK;
 }
 
+/* "budgets!a,b": the worker does not reach a and b. */
+static json_t *
+read_unreached(struct span budgets)
+{
+	json_t *names = json_array();
+	struct span name;
+
+	if (protocol_cut(&budgets, '!', &name))
+		while (protocol_list_next(&budgets, &name))
+			json_array_append_new(names, json_stringn(name.data, name.len));
+	return names;
+}
+
 /* The lease hash has one field that is no slot: `s`, "c|pool|job_ms|budgets", and what
  * the worker was told (docs/PROTOCOL.md). */
 static void
@@ -121,6 +134,8 @@ take_session_field(json_t *session, json_t *leases)
 	else if (span_equals(rest, SPAN("quiet")))
 		manner = rest;
 	set_text(session, SPAN("state"), manner);
+	json_object_set_new(session, "unreached",
+	                    read_unreached(count > 3 ? words[3] : SPAN("")));
 	json_object_del(leases, "s");
 }
 

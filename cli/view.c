@@ -293,13 +293,14 @@ view_workers(const struct snapshot *snapshot)
 
 		json_array_append_new(
 			rows,
-			json_pack("{s:o,s:s,s:o,s:o,s:I,s:O,s:I}", "label",
+			json_pack("{s:o,s:s,s:o,s:o,s:O,s:I,s:O,s:I}", "label",
 		                  cli_json_text(snapshot_text(session, "label")),
 		                  "session", nonce, "pool",
 		                  cli_json_text(snapshot_text(session, "pool")), "state",
-		                  cli_json_text(snapshot_text(session, "state")), "slots",
-		                  (json_int_t)strtoll(slots.data, NULL, 10), "busy",
-		                  json_object_get(session, "busy"), "lease_ms",
+		                  cli_json_text(snapshot_text(session, "state")),
+		                  "unreached", json_object_get(session, "unreached"),
+		                  "slots", (json_int_t)strtoll(slots.data, NULL, 10),
+		                  "busy", json_object_get(session, "busy"), "lease_ms",
 		                  lease_ms));
 	}
 	return rows;

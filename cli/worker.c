@@ -11,6 +11,21 @@ struct args {
 static const struct option_spec specs[] = { CLI_OPTIONS(struct args) };
 
 static void
+print_unreached(const json_t *row)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, "unreached"), i, name)
+	{
+		printf("  does not reach %s: it leaves those jobs to others; its log "
+		       "says "
+		       "why\n",
+		       json_string_value(name));
+	}
+}
+
+static void
 print_rows(const json_t *rows)
 {
 	const json_t *row;
@@ -33,6 +48,7 @@ print_rows(const json_t *rows)
 		       (long long)json_integer_value(json_object_get(row, "busy")),
 		       lease_ms > 0 ? cli_duration((uint64_t)lease_ms, lease)
 		                    : "is over: it will be reaped");
+		print_unreached(row);
 	}
 	if (json_array_size(rows) == 0)
 		puts("No workers. Start one: warmq-worker --config warmq.yaml");

@@ -101,7 +101,7 @@ number(struct span text)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-/* A word of the field `s` of its leases: c|pool|job_ms|budgets|manner. */
+/* A word of the field `s` of its leases: c|pool|job_ms|budgets!unreached|manner. */
 static struct span
 word_of(const struct reply *leases, int place)
 {
@@ -123,6 +123,19 @@ state_of(const struct reply *leases)
 	return manner.len > 0 ? manner : SPAN("running");
 }
 
+/* Behind a '!' among its budgets: the upstreams whose jobs it leaves to others. */
+static void
+put_unreached(const struct reply *leases, struct buffer *out)
+{
+	struct span names = word_of(leases, 3), name;
+
+	ruler_view_json_open(out, "unreached", '[');
+	if (protocol_cut(&names, '!', &name))
+		while (protocol_list_next(&names, &name))
+			ruler_view_json_text(out, NULL, name);
+	ruler_view_json_close(out, ']');
+}
+
 static void
 put_worker(struct admin_ask *ask, struct span nonce, const struct reply *session,
            const struct reply *leases)
@@ -135,6 +148,7 @@ put_worker(struct admin_ask *ask, struct span nonce, const struct reply *session
 	ruler_view_json_text(out, "label", member(session, "label"));
 	ruler_view_json_text(out, "pool", word_of(leases, 1));
 	ruler_view_json_text(out, "state", state_of(leases));
+	put_unreached(leases, out);
 	ruler_view_json_number(out, "slots", number(member(session, "slots")));
 	ruler_view_json_number(out, "since_ms", number(member(session, "since")));
 	put_drains(ask->admin, &drains, out);

@@ -37,6 +37,23 @@ say_run(const struct agent_command *command, const struct run *run)
 	return true;
 }
 
+/* An upstream, a blank, the cause. */
+static void
+say_shunned(struct span text)
+{
+	struct span upstream = text;
+	const char *blank = memchr(text.data, ' ', text.len);
+
+	VERIFY(blank);
+	upstream.len = (size_t)(blank - text.data);
+	text.data += upstream.len + 1;
+	text.len -= upstream.len + 1;
+	log_error("this worker does not reach an upstream: it leaves its jobs to others "
+	          "and "
+	          "tries one now and then; check its configuration, network and proxy",
+	          LOG_SPAN("upstream", upstream), LOG_SPAN("cause", text));
+}
+
 void
 note_log(const struct agent_command *command, const struct run *run)
 {
@@ -78,6 +95,13 @@ note_log(const struct agent_command *command, const struct run *run)
 	case AGENT_NOTE_TIMEOUT:
 		log_warning("Redis did not answer; the connection is made anew",
 		            LOG_NUMBER("waited_ms", number));
+		return;
+	case AGENT_NOTE_SHUNNED:
+		say_shunned(command->text);
+		return;
+	case AGENT_NOTE_REACHED:
+		log_info("this worker reaches an upstream again: it claims its jobs",
+		         LOG_SPAN("upstream", command->text));
 		return;
 	case AGENT_NOTE_ORPHAN:
 	case AGENT_NOTE_UNKNOWN:

@@ -1,7 +1,6 @@
 #include "worker/report.h"
 
 #include "common/codec/tape.h"
-#include "common/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
 
 #include "common/buffer.h"
 #include "common/codec/protocol.h"
+#include "common/text.h"
 #include "worker/core/agent.h"
 
 #define REPORT_RESULT_MAX ((size_t)8 << 20)  /* larger bodies are replaced */
@@ -26,6 +27,7 @@ struct report {
 	char id[PROTOCOL_TICKET_SIZE];
 	uint32_t id_len;
 	char reply[129];
+	char missed[TEXT_NAME_MAX + 1]; /* the upstream that was not reached */
 	char reason[64];
 	char text[REPORT_TEXT_SIZE];
 	struct buffer result;

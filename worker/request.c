@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of a ticket only its budget is known: "upstream:class" or "upstream@account:class". */
-static struct span
-upstream_name(const struct run *run)
-{
-	const char *budget = run->load->budget;
-
-	if (!run_is_ticket(run))
-		return run->envelope.upstream;
-	return (struct span){ budget, strcspn(budget, "@:") };
-}
-
 /* What a program of the user's should run is nothing for a provider to be paid for. */
 static int
 check_handler(const struct run *run, char *ret_why)
@@ -35,7 +24,7 @@ check_handler(const struct run *run, char *ret_why)
 static int
 find_upstream(const struct run *run, struct request *request, char *ret_why)
 {
-	struct span name = upstream_name(run);
+	struct span name = run_upstream(run);
 
 	request->upstream = upstream_find(run->context->upstreams, name);
 	if (request->upstream)

@@ -46,6 +46,18 @@ run_timeout_ms(const struct run *run)
 	return MIN(run->envelope.timeout_ms, run_ms_max(config));
 }
 
+struct span
+run_upstream(const struct run *run)
+{
+	const char *budget;
+
+	if (!run_is_ticket(run))
+		return run->envelope.upstream;
+	/* "upstream:class" or "upstream@account:class" */
+	budget = run->load ? run->load->budget : "";
+	return (struct span){ budget, strcspn(budget, "@:") };
+}
+
 static struct protocol_usage
 usage_of(const struct run *run)
 {
@@ -83,7 +95,7 @@ void
 run_end(struct run *run, enum agent_end end)
 {
 	struct agent_outcome *outcome = &run->outcome;
-	const struct report *report = run->report;
+	struct report *report = run->report;
 
 	VERIFY(run->state == RUN_LOADING || run->state == RUN_AT_WORK);
 	run->state = RUN_ENDED;
@@ -95,6 +107,11 @@ run_end(struct run *run, enum agent_end end)
 		outcome->handle = report_handle(report);
 		outcome->reason = span_from(report->reason);
 		outcome->text = span_from(report->text);
+		if (run->has_missed)
+			(void)snprintf(report->missed, sizeof report->missed, "%.*s",
+			               (int)run_upstream(run).len,
+			               run_upstream(run).data);
+		outcome->missed = span_from(report->missed);
 		outcome->reply = span_from(report->reply);
 		outcome->result_ttl_ms = report->result_ttl_ms;
 		upstream_redact(run->context->upstreams, report->result.data,

@@ -86,6 +86,7 @@ struct run {
 	void *work;               /* the executor's */
 
 	bool was_sent;
+	bool has_missed;            /* its upstream: another worker may reach it */
 	uint64_t sent_ms, first_ms; /* local; 0: not yet */
 	int64_t wait_ms;            /* until it was sent; negative: not known */
 	struct agent_outcome outcome;
@@ -113,6 +114,9 @@ void run_stop(struct run *run);
 /* After the outcome was told: hands the report to whoever will drop it, frees the rest.
  */
 void run_finish(struct run *run);
+
+/* Whom it is for: what the job names, or the budget of a ticket; empty until loaded. */
+struct span run_upstream(const struct run *run);
 
 /* For executors: the request leaves; the first event came; it is over. */
 void run_sent(struct run *run);

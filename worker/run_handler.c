@@ -416,6 +416,7 @@ begin(struct run *run)
 		          LOG_TEXT("cause", uv_strerror(err)));
 		work->has_exited = true;
 		close_work(work);
+		run->has_missed = true;
 		run_fail(run, AGENT_UNSENT, "handler",
 		         SPAN("The handler could not be started."), SPAWN_RETRY_MS, 0);
 		return;

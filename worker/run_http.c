@@ -126,6 +126,7 @@ refuse(struct run *run, int err, const char *why)
 	                     : err == ERR_MEMORY      ? "memory"
 	                                              : "malformed";
 
+	run->has_missed = err == ERR_UNKNOWN_KEY;
 	run_http_fail(run, end, reason, why, RUN_HTTP_UNREACHED_MS,
 	              err == ERR_UNKNOWN_KEY ? RUN_HTTP_AWAY_MS : 0);
 }

@@ -432,6 +432,7 @@ run_http_done(const struct http_outcome *outcome, void *data)
 	case HTTP_UNREACHED:
 		(void)snprintf(text, sizeof text, "The provider was not reached: %s.",
 		               outcome->text);
+		run->has_missed = true;
 		run_http_fail(run, AGENT_UNSENT, "unreached", text, RUN_HTTP_UNREACHED_MS,
 		              RUN_HTTP_AWAY_MS);
 		return;

@@ -92,7 +92,8 @@ on_run_sent(struct run *run, void *data)
 	struct shell *shell = data;
 	uint32_t deliveries = run->load ? run->load->deliveries : 0;
 
-	agent_sent(shell->agent, now_ms(), run->slot, run->q, deliveries);
+	agent_sent(shell->agent, now_ms(), run->slot, run->q, run_upstream(run),
+	           deliveries);
 }
 
 static void
@@ -207,7 +208,6 @@ on_answer(struct redis *redis, const struct reply *reply, int error, void *data)
 	struct shell *shell = data;
 	uint64_t tag = shell->tags[shell->tags_first];
 
-	(void)redis;
 	VERIFY(shell->tags_count > 0);
 	shell->tags_first = (shell->tags_first + 1) % TAGS_MAX;
 	shell->tags_count--;

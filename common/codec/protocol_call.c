@@ -149,6 +149,21 @@ protocol_call_claim(struct call_list *list, uint64_t tag, struct span ns,
 }
 
 void
+protocol_call_claim_of(struct call_list *list, uint64_t tag, struct span ns,
+                       struct protocol_session session, uint64_t q, struct span upstream,
+                       uint32_t slot)
+{
+	char word[1 + TEXT_NAME_MAX] = "=";
+
+	VERIFY(upstream.len <= TEXT_NAME_MAX);
+	memcpy(word + 1, upstream.data, upstream.len);
+	open_session(list, tag, ns, "claim", session);
+	add_unsigned(list, q);
+	call_word(list, (struct span){ word, 1 + upstream.len });
+	add_unsigned(list, slot);
+}
+
+void
 protocol_call_settle(struct call_list *list, uint64_t tag, struct span ns,
                      struct protocol_session session, uint32_t count)
 {

@@ -99,12 +99,17 @@ void protocol_call_hello(struct call_list *list, uint64_t tag, struct span ns,
                          const struct protocol_hello *hello);
 void protocol_call_attach(struct call_list *list, uint64_t tag, struct span ns,
                           uint64_t nonce, uint64_t lease_ms);
+/* What it shuns is added as a word. */
 void protocol_call_beat(struct call_list *list, uint64_t tag, struct span ns,
                         struct protocol_session session, uint32_t busy,
                         uint64_t lease_ms);
 void protocol_call_claim(struct call_list *list, uint64_t tag, struct span ns,
                          struct protocol_session session, uint64_t q,
                          const uint32_t *slots, uint32_t count);
+/* Of one upstream, into one slot. */
+void protocol_call_claim_of(struct call_list *list, uint64_t tag, struct span ns,
+                            struct protocol_session session, uint64_t q,
+                            struct span upstream, uint32_t slot);
 void protocol_call_settle(struct call_list *list, uint64_t tag, struct span ns,
                           struct protocol_session session, uint32_t count);
 void protocol_call_settle_job(struct call_list *list,

@@ -615,7 +615,7 @@ export const workers = {
       section(`Workers (${model.grouped(page.total)})`, table("Workers", [
         { label: "Worker", cell: (one) => [h("b", {}, one.label || "(no label)"), " ", h("span", { class: "detail" }, h("code", {}, shortId(one.session)))] },
         { label: "Pool", cell: (one) => one.pool },
-        { label: "State", cell: (one) => badge({ running: "go", quiet: "pause" }[one.state] || "later", one.state) },
+        { label: "State", cell: (one) => [badge({ running: "go", quiet: "pause" }[one.state] || "later", one.state), one.unreached.map((name) => [" ", badge("stuck", `does not reach ${name}`)])] },
         { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
         { label: "Drains now", cell: (one) => one.drains.length ? drainsByRoute(one.drains).map((drain, index) => [index ? ", " : "", drain.families === 1 ? familyLink(drain.family, drain.route) : routeLink(drain.route), h("span", { class: "detail" }, ` ${model.grouped(drain.running)}${drain.families > 1 ? ` in ${drain.families} families` : ""}`)]) : h("span", { class: "quiet" }, "nothing") },
         { label: "Writing", number: true, cell: (one) => one.writing ? badge("held", model.grouped(one.writing)) : "–" },

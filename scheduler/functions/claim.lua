@@ -159,16 +159,31 @@ end
 
 -- ---- the walk ----------------------------------------------------------------------
 
-function plan.budgets(session)
-	if session.names ~= '*' then
-		return list_of(session.names)
+-- Those of one upstream only, if it is named; else of all but those that the worker cannot
+-- reach at present.
+function plan.budgets(session, only)
+	local all = list_of(session.names ~= '*' and session.names or
+		call('HGET', key.pools, session.pool) or '')
+	if session.shunned == '' and not only then
+		return all
 	end
-	return list_of(call('HGET', key.pools, session.pool) or '')
+	local names, shunned = {}, ',' .. session.shunned .. ','
+	for i = 1, #all do
+		local upstream = match(all[i], '^[^@:]*')
+		local is_wanted = not find(shunned, ',' .. upstream .. ',', 1, true)
+		if only then
+			is_wanted = upstream == only
+		end
+		if is_wanted then
+			names[#names + 1] = all[i]
+		end
+	end
+	return names
 end
 
 -- One cursor per budget that may start something; each has read the best of its set.
-local function heads_open(session)
-	local names = plan.budgets(session)
+local function heads_open(session, only)
+	local names = plan.budgets(session, only)
 	heads, again = {}, {}
 	for i = 1, #names do
 		local budget = budget_of(names[i])
@@ -389,9 +404,10 @@ end
 
 -- ---- claim -------------------------------------------------------------------------
 
--- Plans starts for the free slots; settled: lanes that have just been settled.  Answers
--- how long the worker may sleep, and the idle record to write if slots were left.
-function plan.make(session, name, settled, settled_n)
+-- Plans starts for the free slots; settled: lanes that have just been settled; only: an
+-- upstream, nil for all.  Answers how long the worker may sleep, and the idle record to
+-- write if slots were left.
+function plan.make(session, name, settled, settled_n, only)
 	plan.session, plan.name, plan.suspect, hold_off = session, name, nil, nil
 	plan.runs, plan.runs_n, plan.puts, plan.puts_n, plan.at = {}, 0, {}, 0, 0
 	plan.homes, plan.elements = {}, {}
@@ -399,7 +415,7 @@ function plan.make(session, name, settled, settled_n)
 	if plan.n == 0 or session.manner ~= '' then -- it is to take nothing more
 		return POLL
 	end
-	heads_open(session)
+	heads_open(session, only)
 	if settled_n > 0 then
 		serve_settled(settled, settled_n)
 	end
@@ -497,19 +513,21 @@ function plan.take_slots(first, q, held)
 	return refused
 end
 
--- claim nonce c q slot…
+-- claim nonce c q [=upstream] slot…
 local function claim()
 	local name, q = lease_key(), number_at(4, 'q')
-	local session, got = session_read(name, { unpack(argv, 5, argc) }, argc - 4)
+	local only = match(argv[5] or '', '^=(.*)$')
+	local first = only and 6 or 5
+	local session, got = session_read(name, { unpack(argv, first, argc) }, argc - first + 1)
 	if not session then
 		return got
 	end
 	marked = call('HLEN', key.ended)
 	plan.freed = {}
-	local refused = plan.take_slots(5, q, function(i)
-		return got[i - 3]
+	local refused = plan.take_slots(first, q, function(i)
+		return got[i - first + 2]
 	end)
-	local sleep_ms, idle = plan.make(session, name, nil, 0)
+	local sleep_ms, idle = plan.make(session, name, nil, 0, only)
 	book_check()
 
 	book_store()

@@ -4,7 +4,8 @@
 --   defer    429, overload           deferrals + 1, never an attempt; the budget parks
 --   fatal                            dead
 --   missing  payload not found       dead, unless it is there after all
---   unsent   nothing went out        back; the credit and the estimate are returned
+--   unsent   nothing went out        back; the credit and the estimate are returned; the
+--                                    answer says how many requests the account may have
 --
 -- A deferred job returns to its queue, where its parked budget holds it, not to `later`:
 -- so nobody wakes up in a storm.  Only from its third deferral on it waits by itself.
@@ -92,6 +93,11 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	return where
 end
 
+-- How many requests at a time the account of a lane may have now; 0: no bound is known.
+local function budget_pace(lane)
+	return lane.tail.budget == '' and 0 or budget_of(lane.tail.budget).pace
+end
+
 local KINDS = { retry = 'none', defer = 'tokens', fatal = 'none', missing = 'all',
 	unsent = 'all' }
 
@@ -140,6 +146,7 @@ local function fail()
 		what = fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	end
 	slot_free(name, slot)
+	local pace = kind == 'unsent' and budget_pace(lane) or nil
 	book_check()
 	if what == 'dead' then
 		result_out(lease.id, reply, ttl, result ~= '' and result or
@@ -148,7 +155,7 @@ local function fail()
 
 	book_store()
 	deliver()
-	return { 'OK', now, what }
+	return { 'OK', now, what, pace }
 end
 
 -- release nonce c (slot q sent)…     sent: 0, 1, or 1 and behind a blank a usage

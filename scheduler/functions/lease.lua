@@ -1,6 +1,6 @@
 -- lease.lua - sessions and the jobs in their slots.
 --
---   lease:<nonce>   s -> c|pool|job_ms|budgets[|quiet]      without `s` the session is gone
+--   lease:<nonce>   s -> c|pool|job_ms|budgets[!shunned][|quiet]   without `s` it is gone
 --                   0 -> q|family|lane|element|…    one field per slot
 --
 -- One HMGET answers whether the session lives, whether the call comes over its newest
@@ -35,12 +35,12 @@ end
 local function session_parse(text)
 	local session = memo.session[text]
 	if not session then
-		local c, pool, job_ms, names, manner =
-			match(text, '^(%d+)|([^|]*)|(%d+)|([^|]*)|?(.*)$')
+		local c, pool, job_ms, names, shunned, manner =
+			match(text, '^(%d+)|([^|]*)|(%d+)|([^|!]*)!?([^|]*)|?(.*)$')
 		if not c then
 			refuse('session', 'a record of another format: "' .. sub(text, 1, 80) .. '"')
 		end
-		session = { c = c, pool = pool, names = names, manner = manner,
+		session = { c = c, pool = pool, names = names, manner = manner, shunned = shunned,
 			stay = min(DAY, (job_ms + 0) * 2 + 60000) }
 		memo_grow()
 		memo.session[text] = session

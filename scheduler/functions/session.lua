@@ -67,8 +67,8 @@ local function hello()
 	job_ms = job_ms > 0 and job_ms or DAY
 	local manner = MANNERS[argv[10] or 'run'] or
 		refuse('manner', 'expected run, quiet or stop')
-	if find(names, '|', 1, true) then
-		refuse('budgets', 'expected names without |')
+	if find(names, '[|!]') then
+		refuse('budgets', 'expected names without | and !')
 	end
 	if not is_name(pool) then
 		refuse('pool', 'expected 1 to 128 of A-Z a-z 0-9 . _ -')
@@ -134,10 +134,19 @@ end
 
 local BITS = { quiet = 2, stop = 4 } -- of the answer to a beat; 1: holding is on
 
--- beat nonce c busy lease_ms
+-- The head of a session's table with other words for what it shuns.
+local function head_shunning(head, shunned)
+	local front, back = match(head, '^(%d+|[^|]*|%d+|[^|!]*)[^|]*(.*)$')
+	return front .. (shunned == '' and '' or '!' .. shunned) .. back
+end
+
+-- beat nonce c busy lease_ms [shunned]
 local function beat()
 	local nonce, busy = nonce_at(2), number_at(4, 'busy')
-	local lease_ms = number_at(5, 'lease_ms', DAY)
+	local lease_ms, shunned = number_at(5, 'lease_ms', DAY), argv[6]
+	if shunned and find(shunned, '[^%w._,-]') then
+		refuse('shunned', 'expected names of upstreams, with commas')
+	end
 	local name, own = key.ns .. 'lease:' .. nonce, key.ns .. 'session:' .. nonce
 	local rows, head = table_read(name)
 	if not head then
@@ -167,6 +176,10 @@ local function beat()
 	end
 
 	call('ZADD', key.workers, now + lease_ms, nonce)
+	if shunned and shunned ~= session.shunned then
+		recall.forget(name)
+		call('HSET', name, 's', head_shunning(head, shunned))
+	end
 	if ends < NEVER then
 		call('ZADD', key.ends, ends, nonce)
 	else

@@ -130,6 +130,9 @@ end
 -- The verdict that stands for who has settled jobs of this lane, or a new one; nil if
 -- something is unusual.
 local function verdict_of(session, id)
+	if session.shunned ~= '' then
+		return nil -- the lane of a job that ends may be one it is not to go on with
+	end
 	local own = verdicts[session]
 	if not own then
 		own = { best = verdict_best(session), lanes = {} }

@@ -432,10 +432,16 @@ class Worker:
     def begin(self, job, usage):
         return self.store.call("begin", self.nonce, self.c, job.slot, job.q, usage)
 
-    def beat(self, busy=None, lease_ms=30000):
+    def claim_of(self, upstream, slot):
+        """One job of this upstream, also if it is shunned."""
+        q = self.take_q(1)
+        return Claim(self.claim_raw(q, f"={upstream}", slot), [slot], q)
+
+    def beat(self, busy=None, lease_ms=30000, shunned=None):
         if busy is None:
             busy = len(self.store.leases(self))
-        return self.store.call("beat", self.nonce, self.c, busy, lease_ms)
+        words = [] if shunned is None else [shunned]
+        return self.store.call("beat", self.nonce, self.c, busy, lease_ms, *words)
 
     def bye(self):
         return self.store.call("bye", self.nonce, self.c)

@@ -191,3 +191,82 @@ def test_a_worker_that_was_quiet_says_so_with_its_next_session(store):
         store.call("steer", nonce, "loud")
     with pytest.raises(redis.ResponseError, match="budgets: expected names"):
         store.call("hello", "00000000000000ed", "l", "main", 4, "a|b", 30000, "")
+
+
+def two_upstreams(store, count=3):
+    """Jobs of two families, each with an upstream of its own."""
+    here, there = Family(1, budget="here:large"), Family(2, budget="there@acme:small")
+    both = [store.enqueue(family, count) for family in (here, there)]
+    for family in (here, there):
+        store.open(family, budget=family.budget)
+    return both
+
+
+def test_a_worker_gets_no_jobs_of_what_it_shuns_until_it_says_so(store):
+    here, there = two_upstreams(store)
+    worker = Worker(store)
+    assert worker.beat(shunned="there")[0] == "OK"
+    claim = worker.claim()
+    assert claim.ids == here and claim.sleep_ms > 0
+    assert worker.beat()[0] == "OK", "a beat that says nothing of it changes nothing"
+    assert worker.claim(7).ids == []
+    assert Worker(store).claim(0).ids == there[:1], "others get them"
+    assert worker.beat(shunned="")[0] == "OK"
+    assert worker.claim(6, 7).ids == there[1:]
+
+
+def test_a_worker_may_try_one_job_of_what_it_shuns(store):
+    here, there = two_upstreams(store)
+    worker = Worker(store)
+    worker.beat(shunned="there,here")
+    assert worker.claim().ids == []
+    assert worker.claim_of("there", 5).ids == there[:1]
+    assert worker.claim_of("here", 6).ids == here[:1]
+    assert worker.claim_of("elsewhere", 7).ids == []
+
+
+def test_a_job_that_was_begun_before_does_not_go_on_with_what_is_shunned_now(store):
+    """One that is settled asks for another one of its lane: not of this one."""
+    here, there = two_upstreams(store, 9)
+    worker = Worker(store)
+    job, = worker.claim_of("there", 0).jobs
+    worker.beat(shunned="there")
+    assert worker.settle([job], [0]).ids == here[:1]
+    jobs = [job for slot in (1, 2, 3) for job in worker.claim_of("there", slot).jobs]
+    assert worker.settle(jobs[:1], [1]).ids == here[1:2]
+    assert worker.settle(jobs[1:], [2, 3]).ids == here[2:4]
+
+
+def test_what_is_shunned_outlives_a_connection_and_words_of_people(store):
+    here, there = two_upstreams(store, 1)
+    worker = Worker(store)
+    worker.beat(shunned="here,there")
+    worker.attach()
+    assert store.ok("steer", worker.nonce, "quiet") == ["done"]
+    assert store.ok("steer", worker.nonce, "run") == ["done"]
+    assert worker.claim().ids == []
+    worker.beat(shunned="there")
+    assert worker.claim().ids == here
+
+
+def test_a_session_with_budgets_of_its_own_shuns_among_them(store):
+    here, there = two_upstreams(store)
+    worker = Worker(store, budgets="there@acme:small")
+    assert worker.claim(0).ids == there[:1]
+    worker.beat(shunned="there")
+    assert worker.claim(1).ids == []
+
+
+def test_what_is_shunned_are_names(store):
+    with pytest.raises(redis.ResponseError, match="shunned: expected names"):
+        Worker(store).beat(shunned="a|quiet")
+
+
+def test_an_unsent_job_answers_what_its_account_may_have(store):
+    two_upstreams(store)
+    worker = Worker(store)
+    store.grant_budget("here:large", pace=1)
+    job, = worker.claim_of("here", 0).jobs
+    answer = store.call("fail", worker.nonce, worker.c, job.slot, job.q, "unsent", 3, 0, 0,
+                        "unreached", "", "", "", 60000, "")
+    assert answer[0] == "OK" and answer[2:] == ["back", 1]

@@ -86,8 +86,9 @@ static void
 print_command(struct rig *rig, const struct agent_command *command)
 {
 	static const char *const notes[AGENT_NOTE_COUNT] = {
-		"session",  "gone",  "fenced", "orphan", "unknown", "resent", "refused",
-		"accepted", "ended", "slow",   "quiet",  "missing", "error",  "timeout",
+		"session", "gone",     "fenced",  "orphan",  "unknown", "resent",
+		"refused", "accepted", "ended",   "slow",    "quiet",   "missing",
+		"error",   "timeout",  "shunned", "reached",
 	};
 	char *text = rig->commands_text;
 
@@ -296,7 +297,7 @@ rig_give(struct rig *rig, uint32_t count)
 void
 rig_send(struct rig *rig, uint32_t slot)
 {
-	agent_sent(rig->agent, rig->now_ms, slot, rig->run_q[slot], 0);
+	agent_sent(rig->agent, rig->now_ms, slot, rig->run_q[slot], SPAN("up"), 0);
 	rig_step(rig);
 }
 

@@ -261,6 +261,8 @@ write_answer(void)
 	}
 }
 
+static const struct span upstreams[] = { { "up", 2 }, { "down", 4 }, { "off", 3 } };
+
 static void
 end_run(uint32_t slot)
 {
@@ -278,6 +280,8 @@ end_run(uint32_t slot)
 
 	if (running->is_aborted && draw(4) > 0)
 		outcome.end = AGENT_STOPPED;
+	if (outcome.end == AGENT_UNSENT && draw(4) > 0)
+		outcome.missed = upstreams[1 + draw(ARRAY_SIZE(upstreams) - 1)];
 	if (outcome.end != AGENT_UNFETCHED && outcome.end != AGENT_STOPPED) {
 		uint64_t handle = ++storm.handle_next;
 
@@ -320,6 +324,7 @@ happen(void)
 	case 3:
 		if (running->is_running)
 			agent_sent(rig->agent, rig->now_ms, slot, running->q,
+			           upstreams[draw(ARRAY_SIZE(upstreams))],
 			           (uint32_t)draw(4));
 		return;
 	case 4:

@@ -299,7 +299,8 @@ send_request(struct worker_run *run)
 	trace_line(worker->trace, "%s %s is sent as request %" PRIu64, worker->name,
 	           run->id, run->call->number);
 	agenda_in(worker->agenda, run->timeout_ms * 1000, on_timeout, run, run->number);
-	agent_sent(worker->agent, run->sent_ms, run->slot, run->q, run->deliveries);
+	agent_sent(worker->agent, run->sent_ms, run->slot, run->q, SPAN("up"),
+	           run->deliveries);
 }
 
 static void

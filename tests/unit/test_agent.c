@@ -999,7 +999,7 @@ START_TEST(agent_lets_a_leader_run_that_was_stopped_for_slowness_before)
 {
 	begin(1);
 	give(RUN("l", "1", "9000", "5-1"));
-	agent_sent(rig.agent, rig.now_ms, 0, 2, AGENT_SLOW_MAX);
+	agent_sent(rig.agent, rig.now_ms, 0, 2, SPAN("up"), AGENT_SLOW_MAX);
 	rig_step(&rig);
 	rig_pass(&rig, 9500);
 	EXPECT_COMMANDS("");

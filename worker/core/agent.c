@@ -1,5 +1,6 @@
 #include "worker/core/agent.h"
 
+#include "common/mark.h"
 #include "worker/core/agent_command.h"
 #include "worker/core/agent_lease.h"
 #include "worker/core/agent_receive.h"
@@ -75,6 +76,7 @@ agent_init(void *memory, size_t memory_size, uint64_t now_ms,
 	flight_init(&agent->flights);
 	prng_init(&agent->prng, config->seed);
 	agent->replaces = config->replaces;
+	agent->shuns_told = true;
 	agent->q_next = 1;
 	agent->drain_until_ms = AGENT_DEADLINE_NONE;
 	return agent;
@@ -97,6 +99,15 @@ agent_state_note(struct agent *agent, enum agent_note note, uint64_t number,
 	entry->text_len = (uint32_t)MIN(text.len, sizeof entry->text);
 	if (entry->text_len > 0)
 		memcpy(entry->text, text.data, entry->text_len);
+	agent->is_dirty = true;
+}
+
+void
+agent_state_tell_shuns(struct agent *agent)
+{
+	agent->shuns_told = false;
+	agent->shuns_ever = true;
+	agent->beat_at_ms = MIN(agent->beat_at_ms, agent->now_ms);
 	agent->is_dirty = true;
 }
 
@@ -181,11 +192,16 @@ find_run(struct agent *agent, uint32_t slot, uint64_t q)
 
 void
 agent_sent(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
-           uint32_t deliveries)
+           struct span upstream, uint32_t deliveries)
 {
 	struct slot *slot;
 
 	advance(agent, now_ms);
+	if (shun_reach(&agent->shuns, upstream)) {
+		MARK(agent_reaches_an_upstream_again);
+		agent_state_note(agent, AGENT_NOTE_REACHED, 0, upstream);
+		agent_state_tell_shuns(agent);
+	}
 	slot = find_run(agent, index, q);
 	if (!slot)
 		return;
@@ -212,12 +228,34 @@ agent_began(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
 	slot_file(&agent->slots, index);
 }
 
+static void
+note_shunned(struct agent *agent, const struct agent_outcome *outcome)
+{
+	char text[AGENT_NOTE_TEXT];
+	struct span cause = outcome->text;
+	size_t len = outcome->missed.len;
+
+	VERIFY(len < sizeof text);
+	memcpy(text, outcome->missed.data, len);
+	text[len++] = ' ';
+	cause.len = MIN(cause.len, sizeof text - len);
+	if (cause.len > 0)
+		memcpy(text + len, cause.data, cause.len);
+	agent_state_note(agent, AGENT_NOTE_SHUNNED, 0,
+	                 (struct span){ text, len + cause.len });
+}
+
 void
 agent_ended(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
             const struct agent_outcome *outcome)
 {
 	advance(agent, now_ms);
 	VERIFY(find_run(agent, index, q));
+	if (outcome->missed.len > 0 &&
+	    shun_miss(&agent->shuns, now_ms, outcome->missed, prng_next(&agent->prng))) {
+		note_shunned(agent, outcome);
+		agent_state_tell_shuns(agent);
+	}
 	agent_lease_ended(agent, index, outcome);
 }
 
@@ -320,6 +358,7 @@ agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
 	ret_stats->attached = agent->phase == AGENT_READY;
 	ret_stats->is_fenced = agent->is_fenced;
 	ret_stats->is_quiet = agent->is_quiet;
+	ret_stats->shunned = shun_count(&agent->shuns);
 }
 
 void

@@ -34,7 +34,7 @@
  *
  * Rules by their number in the design of the data path: 2 attach, 3 tokens, 10 results
  * kept after their acknowledgement, 16 late results and fencing, 20 busy count of beats,
- * 28 one claim in flight, 29 begin. */
+ * 28 one claim in flight (and the one job of an upstream that is tried), 29 begin. */
 #ifndef WORKER_CORE_AGENT_H
 #define WORKER_CORE_AGENT_H
 
@@ -117,6 +117,9 @@ enum agent_note {
 	AGENT_NOTE_MISSING,  /* Redis has no function library (yet) */
 	AGENT_NOTE_ERROR,    /* Redis answered an error; `text` */
 	AGENT_NOTE_TIMEOUT,  /* a call was not answered; number: ms waited */
+	AGENT_NOTE_SHUNNED,  /* an upstream is not reached; `text`: it, a blank, the cause
+	                      */
+	AGENT_NOTE_REACHED,  /* it is reached again; `text` */
 	AGENT_NOTE_COUNT,
 };
 
@@ -161,6 +164,7 @@ struct agent_outcome {
 	uint64_t park_ms;      /* defer: the account rests; 0 does not */
 	struct span reason;    /* a word */
 	struct span text;      /* for people */
+	struct span missed;    /* unsent: the upstream that was not reached; else empty */
 	struct protocol_usage usage;
 	struct span reply; /* list to push the result to; empty: kept by id */
 	uint64_t result_ttl_ms;
@@ -187,6 +191,7 @@ struct agent_stats {
 	bool attached;    /* has a session on a live connection */
 	bool is_fenced;
 	bool is_quiet;
+	uint32_t shunned; /* upstreams that it does not reach */
 };
 
 struct agent;
@@ -206,9 +211,10 @@ void agent_answer(struct agent *agent, uint64_t now_ms, uint64_t tag,
 /* Something may be ready in our pool. */
 void agent_wake(struct agent *agent, uint64_t now_ms);
 
-/* The request leaves now; `deliveries` of the job before this one, if known. */
+/* The request leaves now, for `upstream`; `deliveries` of the job before this one, if
+ * known. */
 void agent_sent(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q,
-                uint32_t deliveries);
+                struct span upstream, uint32_t deliveries);
 
 /* The first event arrived.  Usage in local times. */
 void agent_began(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q,

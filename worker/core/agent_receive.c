@@ -105,6 +105,10 @@ greeted(struct agent *agent, const struct flight *flight, const struct reply *re
 	agent->beat_at_ms = agent->now_ms + agent->config.beat_ms;
 	agent->poll_at_ms = agent->now_ms;
 	agent->late_at_ms = agent->now_ms;
+	if (flight->kind == FLIGHT_HELLO)
+		agent->shuns_ever = shun_count(&agent->shuns) > 0;
+	if (agent->shuns_ever)
+		agent_state_tell_shuns(agent);
 	if (flight->kind == FLIGHT_HELLO) {
 		agent->stats.sessions++;
 		agent_state_note(agent, AGENT_NOTE_SESSION, connection,
@@ -248,7 +252,11 @@ claimed(struct agent *agent, const struct flight *flight,
 	uint32_t taken = take_runs(agent, flight, claim);
 
 	free_unfilled(agent, flight, claim);
-	plan_poll(agent, flight, claim, taken);
+	if (flight->is_try)
+		shun_tried(&agent->shuns, agent->now_ms, flight->shun, taken > 0,
+		           claim->sleep_ms);
+	else
+		plan_poll(agent, flight, claim, taken);
 }
 
 /* The problem of a slot, or NULL. */
@@ -352,6 +360,9 @@ failed(struct agent *agent, const struct flight *flight, const struct reply *rep
 			read_again(agent);
 		return;
 	}
+	shun_pace(&agent->shuns, agent->now_ms,
+	          agent->results.results[flight->items[0].result].outcome.missed,
+	          (uint64_t)MAX(reply_integer(reply_at(reply, 3), 0), 0));
 	agent_lease_void(agent, index);
 	agent->stats.failed++;
 }

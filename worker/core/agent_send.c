@@ -1,6 +1,7 @@
 #include "worker/core/agent_send.h"
 
 #include "common/codec/protocol_call.h"
+#include "common/mark.h"
 
 #define LATE_MAX 40 /* results in one settle_late */
 
@@ -67,6 +68,18 @@ send_greeting(struct agent *agent, struct call_list *calls)
 	protocol_call_hello(calls, flight->tag, config->ns, &hello);
 }
 
+/* Every beat says it all, so that none that is lost has to be missed. */
+static void
+say_shuns(struct agent *agent, struct call_list *calls)
+{
+	char words[SHUN_WORDS_SIZE];
+	size_t len = shun_print(&agent->shuns, words);
+
+	if (len > 0 || !agent->shuns_told)
+		call_word(calls, (struct span){ words, len });
+	agent->shuns_told = true;
+}
+
 static bool
 beat_is_due(const struct agent *agent)
 {
@@ -85,11 +98,12 @@ send_beat(struct agent *agent, struct call_list *calls)
 	if (flight_count(&agent->flights) > 0 &&
 	    agent->now_ms < agent->beat_at_ms + AGENT_QUIET_MS)
 		return;
-	flight = open_flight(agent, calls, FLIGHT_BEAT, 0);
+	flight = open_flight(agent, calls, FLIGHT_BEAT, SHUN_WORDS_SIZE);
 	if (!flight)
 		return;
 	protocol_call_beat(calls, flight->tag, agent->config.ns, agent->session,
 	                   agent->slots.leased, agent->config.lease_ms);
+	say_shuns(agent, calls);
 	agent->beat_at_ms = agent->now_ms + agent->config.beat_ms;
 }
 
@@ -311,6 +325,39 @@ ask_into(struct agent *agent, struct flight *flight)
 	}
 }
 
+/* The shunned upstream whose one job is to be claimed now, or SHUN_NONE. */
+static uint32_t
+try_due(const struct agent *agent)
+{
+	return agent_state_is_willing(agent) ? shun_due(&agent->shuns, agent->now_ms)
+	                                     : SHUN_NONE;
+}
+
+static void
+send_try(struct agent *agent, struct call_list *calls)
+{
+	struct slot_set *slots = &agent->slots;
+	uint32_t index = slot_first(slots, SLOT_QUEUE_FREE);
+	uint32_t shun = try_due(agent);
+	struct flight *flight;
+
+	if (shun == SHUN_NONE || index == SLOT_NONE)
+		return;
+	flight = open_flight(agent, calls, FLIGHT_CLAIM, TEXT_NAME_MAX);
+	if (!flight)
+		return;
+	MARK(agent_tries_what_it_shuns);
+	flight->q = agent->q_next++;
+	flight->is_try = true;
+	flight->shun = shun;
+	flight->claims[flight->claims_count++] = index;
+	slots->slots[index].lease_q = flight->q;
+	slot_set(slots, index, SLOT_LEASE_ASKED, SLOT_RUN_IDLE);
+	protocol_call_claim_of(calls, flight->tag, agent->config.ns, agent->session,
+	                       flight->q, shun_upstream(&agent->shuns, shun), index);
+	shun_try(&agent->shuns, agent->now_ms, shun);
+}
+
 /* How many of the slots that are over go into one call: a batch, as far as their results
  * fit. */
 static uint32_t
@@ -341,6 +388,8 @@ send_settle(struct agent *agent, struct call_list *calls)
 	struct slot_set *slots = &agent->slots;
 	uint32_t count = count_settled(agent, calls);
 	bool claims = agent_state_is_willing(agent);
+	bool keeps_one =
+		try_due(agent) != SHUN_NONE; /* else nothing is ever free for it */
 	struct flight *flight;
 
 	if (slot_first(slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
@@ -371,7 +420,7 @@ send_settle(struct agent *agent, struct call_list *calls)
 		flight->items_count++;
 		agent->results.results[slot->result].attempt.doubtful = true;
 		slot->next_q = 0;
-		if (claims) {
+		if (claims && !(keeps_one && i == 0)) {
 			slot->next_q = flight->q + flight->claims_count;
 			flight->claims[flight->claims_count++] = index;
 		}
@@ -491,6 +540,7 @@ agent_send_due(struct agent *agent, struct call_list *calls)
 	send_releases(agent, calls);
 	send_fails(agent, calls);
 	send_begins(agent, calls);
+	send_try(agent, calls);
 	while (send_settle(agent, calls))
 		;
 	send_claim(agent, calls);
@@ -516,6 +566,9 @@ agent_send_deadline(const struct agent *agent)
 	    slot_first(&agent->slots, SLOT_QUEUE_FREE) != SLOT_NONE &&
 	    !flight_is_full(&agent->flights))
 		deadline = MIN(deadline, agent->wake_pending ? 0 : agent->poll_at_ms);
+	if (agent_state_is_willing(agent) && !flight_is_full(&agent->flights) &&
+	    slot_first(&agent->slots, SLOT_QUEUE_FREE) != SLOT_NONE)
+		deadline = MIN(deadline, shun_due_ms(&agent->shuns));
 	if (late_is_waiting(agent) && !flight_is_full(&agent->flights))
 		deadline = MIN(deadline, agent->late_at_ms);
 	return deadline;

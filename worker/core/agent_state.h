@@ -19,6 +19,7 @@
 #include "common/prng.h"
 #include "worker/core/flight.h"
 #include "worker/core/result.h"
+#include "worker/core/shun.h"
 #include "worker/core/slot.h"
 
 #define AGENT_NOTES_MAX     32
@@ -69,6 +70,11 @@ struct agent {
 	bool wake_pending;
 	uint64_t poll_at_ms;
 
+	struct shun_list shuns;
+	bool shuns_told; /* Redis leaves their jobs out of our claims */
+	bool shuns_ever; /* it may know some of this session, even if there are none now
+	                  */
+
 	uint64_t late_at_ms;
 	uint64_t spool_at_ms;
 
@@ -94,6 +100,9 @@ struct agent {
 /* Remembers something for the log; the oldest goes when there are too many. */
 void agent_state_note(struct agent *agent, enum agent_note note, uint64_t number,
                       struct span text);
+
+/* What is shunned has changed: the next beat says so, at once. */
+void agent_state_tell_shuns(struct agent *agent);
 
 /* May jobs be asked for, and runs begin? */
 bool agent_state_is_willing(const struct agent *agent);

@@ -36,8 +36,10 @@ struct flight {
 	uint64_t tag;
 	enum flight_kind kind;
 	uint64_t sent_ms;
-	bool is_wake;          /* holds the one claim that asks for more work */
-	uint64_t q;            /* of claims[0]; claims[i] got q + i */
+	bool is_wake;  /* holds the one claim that asks for more work */
+	bool is_try;   /* a claim of the one job of an upstream that is shunned, */
+	uint32_t shun; /* this one */
+	uint64_t q;    /* of claims[0]; claims[i] got q + i */
 	uint32_t claims_count; /* slots claimed into, in order */
 	uint32_t items_count;  /* what was settled, failed, released, ... */
 	uint32_t claims[AGENT_BATCH];
