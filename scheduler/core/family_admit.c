@@ -46,18 +46,30 @@ forget(struct core *core, uint32_t index)
 	core->counts.families--;
 }
 
-/* Forgets the family that has been idle longest.  False if none is. */
+#define IDLE_LOOKS 32
+
+/* While memory is being recovered those with work rest among the idle, too. */
+static bool
+is_needed(const struct family *family)
+{
+	return family->credit.out > 0 || family->waiting > 0 || family->weight > 0;
+}
+
+/* Forgets the family that has been idle longest.  False if none is, as far as a look at
+ * some of them tells. */
 static bool
 forget_idle(struct core *core)
 {
 	uint32_t index = core->idle.head;
 
-	while (index != FAMILY_NONE && core->families[index].credit.out > 0)
+	for (uint32_t i = 0; i < IDLE_LOOKS && index != FAMILY_NONE; i++) {
+		if (!is_needed(&core->families[index])) {
+			forget(core, index);
+			return true;
+		}
 		index = core->family_home[index].next;
-	if (index == FAMILY_NONE)
-		return false;
-	forget(core, index);
-	return true;
+	}
+	return false;
 }
 
 /* Finds or adds the lanes of the chain, root first.  False if there is no room; lanes

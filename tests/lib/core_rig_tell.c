@@ -1,5 +1,7 @@
 #include "tests/lib/core_rig_inside.h"
 
+#include "scheduler/core/state.h"
+
 uint32_t
 core_rig_node_by_id(const struct core_rig *rig, struct id128 id)
 {
@@ -256,7 +258,7 @@ recover_leases(struct core_rig *rig)
 void
 core_rig_restart(struct core_rig *rig)
 {
-	struct core_config config = core_rig_config();
+	struct core_config config = rig->core->config;
 	struct event event;
 
 	rig->answers.count = 0; /* answers to the dead; the stream is read on */

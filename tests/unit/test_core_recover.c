@@ -465,6 +465,26 @@ START_TEST(recover_leases_of_the_unknown_are_ignored)
 }
 END_TEST
 
+START_TEST(recover_more_families_with_work_than_there_is_room)
+{
+	struct core_config config = core_rig_config();
+	struct core_rig *rig;
+
+	config.families_max = 2;
+	config.lanes_max = 2;
+	rig = core_rig_create(&config, 20);
+	(void)core_rig_admit(rig, "A", 30);
+	(void)core_rig_admit(rig, "B", 30);
+	(void)core_rig_admit(rig, "C", 30);
+	core_rig_restart(rig);
+	core_audit(rig->core);
+	ck_assert_uint_eq(core_counts(rig->core).families, 2);
+	ck_assert(core_rig_drain(rig, LONG));
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(recover_four_readers_at_once_go_on_where_they_were)
 {
 	struct core_rig *rig = fresh(20);
@@ -495,7 +515,8 @@ END_TEST
 
 SUITE_MAIN_WITH_DEATHS(
 	"core_recover",
-	SUITE_LIST(recover_at_any_moment_of_a_burst_writes_nothing_twice,
+	SUITE_LIST(recover_more_families_with_work_than_there_is_room,
+                   recover_at_any_moment_of_a_burst_writes_nothing_twice,
                    recover_after_lost_answers_writes_nothing_twice,
                    recover_at_any_moment_of_a_burst_of_tickets_looks_once,
                    recover_keeps_what_is_warm,
