@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define FAMILY_WORDS   11
-#define FAMILY_BYTES   1200 /* of an F item at most: names, four lists of ids, route */
+#define FAMILY_BYTES   1400 /* of an F item at most: names, lists of ids, route, model */
 #define SLACK_FAMILIES 64   /* families that are only told to be shared now */
 #define JOB_WORDS_MAX  16   /* of one job besides its family and segments */
 
@@ -270,7 +270,12 @@ write_family(struct ruler *ruler, const struct ruler_family *family,
 	if (family->split)
 		put_nodes(text, family, UINT32_MAX, false);
 	write_text(ruler, out);
-	call_text(out, family->route);
+	(void)buffer_append_text(text, family->route);
+	if (family->names_model) {
+		(void)buffer_append_byte(text, '|');
+		(void)buffer_append_text(text, family->model_name);
+	}
+	write_text(ruler, out);
 }
 
 static void

@@ -33,9 +33,23 @@ is_off(uint32_t stored, uint32_t value)
 	return high - low > low / 4 + 8;
 }
 
+/* What would end a field of the record, or must not stand in it. */
 static void
-fill_family(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
-            const struct ruler_job *job)
+copy_field(char *to, size_t size, struct span text)
+{
+	ruler_copy(to, size, text);
+	for (char *at = to; *at; at++) {
+		if (*at == '|')
+			*at = '/';
+		else if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+	}
+}
+
+/* Who pays for it: by the model of its first job, and so by the last configuration. */
+static void
+fill_home(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
+          const struct ruler_job *job)
 {
 	const struct ruler_config *config = ruler->config;
 	struct span class_name = job->model < config->models_count
@@ -45,12 +59,18 @@ fill_family(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
 	family->pool = (uint16_t)ruler_core_pool(ruler, now_ms, job->pool);
 	family->budget =
 		(uint16_t)ruler_core_budget(ruler, now_ms, job->upstream, class_name);
+	family->names_model = true;
+	copy_field(family->model_name, sizeof(family->model_name), job->model_name);
+}
+
+static void
+fill_family(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
+            const struct ruler_job *job)
+{
+	fill_home(ruler, now_ms, family, job);
 	family->split = job->split;
 	family->opaque = job->opaque;
-	ruler_copy(family->route, sizeof(family->route), job->route);
-	for (char *at = family->route; *at; at++)
-		if (*at == '|') /* it ends a field of the record */
-			*at = '/';
+	copy_field(family->route, sizeof(family->route), job->route);
 }
 
 /* The lineage as this job has it, with what is known of its nodes. */
@@ -129,10 +149,12 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 {
 	struct ruler_family *family = &ruler->known.families[place];
 	uint32_t gates = family->gates;
-	bool shared, odd;
+	bool shared, odd, was_named = fresh || family->names_model;
 
 	if (fresh)
 		fill_family(ruler, now_ms, family, job);
+	else if (!was_named)
+		fill_home(ruler, now_ms, family, job);
 	family->model =
 		(uint16_t)ruler_core_model(ruler, now_ms, job->upstream, job->model);
 	family->tail_marked |= job->tail_marked;
@@ -154,7 +176,7 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 		family->hold_max_ms = job->hold_max_ms;
 
 	shared = family->lineage.nodes[family->lineage.count - 1].flags & LINEAGE_SHARED;
-	if (gates != family->gates || shared != family->stored_shared ||
+	if (!was_named || gates != family->gates || shared != family->stored_shared ||
 	    family->hold_max_ms != family->stored_hold_max_ms ||
 	    is_off(family->stored_input, family->input) ||
 	    is_off(family->stored_output, family->output))

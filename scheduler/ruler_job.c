@@ -187,8 +187,8 @@ ruler_job_adopt(struct ruler_job_reader *reader, struct span payload,
 
 /* ---- identity -------------------------------------------------------------------- */
 
-static size_t
-find_model(const struct ruler_config *config, struct span model)
+size_t
+ruler_job_model(const struct ruler_config *config, struct span model)
 {
 	for (size_t i = 0; i + 1 < config->models_count; i++)
 		if (text_matches(config->models[i].match, model))
@@ -367,7 +367,8 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 		make_dead(job, "malformed", reader->text);
 		return;
 	}
-	job->model = find_model(config, chain->model);
+	job->model = ruler_job_model(config, chain->model);
+	job->model_name = chain->model;
 	job->route = make_route(reader);
 	job->pool = ruler_job_pool(config, job->route, envelope->upstream);
 	if (!span_equals(job->pool, SPAN("default")))

@@ -38,6 +38,7 @@ struct ruler_job {
 	struct span reply;               /* where a result goes, if it can be told */
 	size_t upstream;                 /* index into the configuration */
 	size_t model;                    /* RUN: index into it */
+	struct span model_name;          /* RUN: as the body says it; may be empty */
 	struct span route;               /* RUN: the job's, else upstream/model */
 	struct span pool;                /* RUN */
 	enum envelope_band band;
@@ -105,10 +106,15 @@ struct span ruler_job_segment(const struct ruler_job_reader *reader, uint32_t no
 void ruler_job_salt(struct ruler_job_reader *reader, uint32_t node, uint32_t salt,
                     struct ruler_job *job);
 
-/* What a model at an upstream needs from us, as the worker renders it. */
 /* The first pool of the configuration that matches, or "default". */
 struct span ruler_job_pool(const struct ruler_config *config, struct span route,
                            struct span upstream);
+
+/* The first model of the configuration that matches its name; the last one matches all.
+ */
+size_t ruler_job_model(const struct ruler_config *config, struct span name);
+
+/* What a model at an upstream needs from us, as the worker renders it. */
 struct dialect_traits ruler_job_traits(const struct ruler_config *config, size_t upstream,
                                        size_t model);
 

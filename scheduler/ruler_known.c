@@ -210,9 +210,9 @@ ruler_known_budget(struct ruler_known *known, size_t upstream, struct span class
 	                  ret_fresh);
 }
 
-/* From a record: the upstream may have left the configuration meanwhile. */
-uint32_t
-ruler_known_budget_named(struct ruler_known *known, struct span name, bool *ret_fresh)
+size_t
+ruler_known_budget_parse(const struct ruler_known *known, struct span name,
+                         struct span *ret_class)
 {
 	const struct ruler_config *config = known->config;
 	struct span class_name = name, owner = { "", 0 }, upstream = { "", 0 };
@@ -223,8 +223,18 @@ ruler_known_budget_named(struct ruler_known *known, struct span name, bool *ret_
 	for (size_t i = 0; i < config->upstreams_count; i++)
 		if (span_equals(config->upstreams[i].name, upstream))
 			found = i;
-	return add_budget(known, name, found, class_name.data ? class_name : SPAN(""),
-	                  ret_fresh);
+	*ret_class = class_name.data ? class_name : SPAN("");
+	return found;
+}
+
+/* From a record: the upstream may have left the configuration meanwhile. */
+uint32_t
+ruler_known_budget_named(struct ruler_known *known, struct span name, bool *ret_fresh)
+{
+	struct span class_name;
+	size_t upstream = ruler_known_budget_parse(known, name, &class_name);
+
+	return add_budget(known, name, upstream, class_name, ret_fresh);
 }
 
 uint32_t
@@ -255,15 +265,14 @@ ruler_known_model(struct ruler_known *known, size_t upstream, size_t model,
 }
 
 size_t
-ruler_known_model_of(const struct ruler_known *known, uint32_t budget)
+ruler_known_model_of(const struct ruler_known *known, struct span class_name)
 {
 	const struct ruler_config *config = known->config;
-	struct span class_name = span_from(known->budgets[budget].class_name);
 
 	for (size_t i = 0; i < config->models_count; i++)
 		if (span_equals(config->models[i].class_name, class_name))
 			return i;
-	return config->models_count > 0 ? config->models_count - 1 : 0;
+	return SIZE_MAX;
 }
 
 /* ---- what the core is told ------------------------------------------------------- */

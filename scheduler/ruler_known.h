@@ -19,6 +19,7 @@
 #include "scheduler/tally.h"
 
 #define RULER_ROUTE_SIZE 129
+#define RULER_MODEL_SIZE 129 /* of a model's name; the rest of it is cut off */
 #define RULER_PRESSURES  5
 
 enum {
@@ -47,9 +48,9 @@ struct ruler_family {
 	struct lineage lineage;       /* root first; flags as of the last admission */
 	uint16_t pool, budget, model; /* places in the names */
 	bool split, opaque, tail_marked, streams, paused;
-	bool stored;    /* its record exists, as far as we know */
-	bool moves;     /* its record names another pool than the configuration */
-	uint32_t gates; /* ancestors that the record lists, as bits */
+	bool stored;      /* its record exists, as far as we know */
+	bool names_model; /* else its record is older than this field */
+	uint32_t gates;   /* ancestors that the record lists, as bits */
 	uint32_t input, output, stored_input, stored_output; /* estimates */
 	uint32_t samples;
 	uint64_t hold_max_ms, stored_hold_max_ms; /* 0: no held job yet */
@@ -60,6 +61,7 @@ struct ruler_family {
 	uint64_t told; /* serial of the last batch of which the core was told */
 	struct ruler_usage_sum sum;
 	char route[RULER_ROUTE_SIZE];
+	char model_name[RULER_MODEL_SIZE]; /* as its first job said it */
 };
 
 struct ruler_pool_name {
@@ -124,6 +126,12 @@ uint32_t ruler_known_budget(struct ruler_known *known, size_t upstream,
                             struct span class_name, bool *ret_fresh);
 uint32_t ruler_known_budget_named(struct ruler_known *known, struct span name,
                                   bool *ret_fresh);
+
+/* What a budget's name says: its upstream, SIZE_MAX if that has left the configuration,
+ * and its class. */
+size_t ruler_known_budget_parse(const struct ruler_known *known, struct span name,
+                                struct span *ret_class);
+
 uint32_t ruler_known_model(struct ruler_known *known, size_t upstream, size_t model,
                            bool *ret_fresh);
 
@@ -131,8 +139,9 @@ uint32_t ruler_known_model(struct ruler_known *known, size_t upstream, size_t mo
 uint32_t ruler_known_pool_find(const struct ruler_known *known, struct id128 id);
 uint32_t ruler_known_budget_find(const struct ruler_known *known, struct id128 id);
 
-/* The model of a class, for families of which only the budget is known. */
-size_t ruler_known_model_of(const struct ruler_known *known, uint32_t budget);
+/* The first model of a class, for families of which only the budget is known: SIZE_MAX if
+ * the configuration has none. */
+size_t ruler_known_model_of(const struct ruler_known *known, struct span class_name);
 
 /* How long an entry lives: the sightings of a node count so long. */
 uint64_t ruler_known_ttl_ms(const struct ruler_known *known, size_t upstream);

@@ -78,20 +78,24 @@ hash_of(const struct ruler_model *model)
 	return id_of(model->match, 0).low;
 }
 
-/* Redis knows only the class of a family's model; the ledger knows whose prices it had.
- */
+size_t
+ruler_ledger_model(const struct ruler *ruler, struct span route, struct id128 family)
+{
+	const struct ruler_config *config = ruler->config;
+	uint64_t hash = ledger_model(ruler->ledger, route, family);
+
+	for (size_t i = 0; hash != 0 && i < config->models_count; i++)
+		if (hash_of(&config->models[i]) == hash)
+			return i;
+	return SIZE_MAX;
+}
+
 static const struct ruler_model *
 model_of(const struct ruler *ruler, const struct ruler_family *family)
 {
 	const struct ruler_config *config = ruler->config;
-	uint64_t hash = 0;
 	size_t index;
 
-	if (family->seen_ms == 0)
-		hash = ledger_model(ruler->ledger, span_from(family->route), family->id);
-	for (size_t i = 0; hash != 0 && i < config->models_count; i++)
-		if (hash_of(&config->models[i]) == hash)
-			return &config->models[i];
 	if (family->model >= ruler->known.models_count)
 		return NULL;
 	index = ruler->known.models[family->model].model;

@@ -27,6 +27,11 @@ void ruler_ledger_restart(struct ruler *ruler, uint64_t now_ms);
 void ruler_ledger_take(struct ruler *ruler, uint64_t at_ms,
                        const struct protocol_event *line);
 
+/* The model of the configuration whose prices a family had last; SIZE_MAX if it is not
+ * known. */
+size_t ruler_ledger_model(const struct ruler *ruler, struct span route,
+                          struct id128 family);
+
 /* Lines of the event stream were lost before they were read. */
 void ruler_ledger_gap(struct ruler *ruler, uint64_t now_ms);
 

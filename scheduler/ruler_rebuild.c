@@ -5,6 +5,7 @@
 #include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_core.h"
 #include "scheduler/ruler_events.h"
+#include "scheduler/ruler_home.h"
 #include "scheduler/ruler_inbox.h"
 #include "scheduler/ruler_job.h"
 #include "scheduler/ruler_ledger.h"
@@ -13,7 +14,6 @@
 #include "scheduler/ruler_session.h"
 #include "scheduler/ruler_unheld.h"
 
-#define MOVES_MAX  10   /* families of one call */
 #define SCAN_COUNT 1000 /* records of one HSCAN: about 300 KB */
 
 enum {
@@ -69,6 +69,29 @@ ask_meta(struct ruler *ruler, struct call_list *out)
 	call_text(out, "ledger");
 }
 
+/* Where a scan goes on; empty at its end. */
+static void
+keep_cursor(struct ruler *ruler, const struct reply *reply)
+{
+	struct span cursor = reply_text(reply_at(reply, 0));
+
+	if (span_equals(cursor, SPAN("0")))
+		cursor = SPAN("");
+	ruler_copy(ruler->rebuild.cursor, sizeof(ruler->rebuild.cursor), cursor);
+}
+
+/* The next page of `stage`, or what comes behind the last one. */
+static void
+go_on_scanning(struct ruler *ruler, int stage, int next_stage)
+{
+	if (ruler->rebuild.cursor[0] == '\0') {
+		enter(ruler, next_stage);
+		return;
+	}
+	ruler->rebuild.stage = stage;
+	ruler->rebuild.sent = false;
+}
+
 static void
 ask_scan(struct ruler *ruler, enum ruler_call kind, const char *key,
          struct call_list *out)
@@ -93,34 +116,6 @@ ask_budget(struct ruler *ruler, struct call_list *out)
 	protocol_call_key(out, ruler->config->ns, name);
 }
 
-/* Some families that go to the same pool; false if none is left. */
-static bool
-ask_move(struct ruler *ruler, struct call_list *out)
-{
-	const struct ruler_shelf *shelf = &ruler->known.family_shelf;
-	uint32_t *place = &ruler->rebuild.move, pool = UINT32_MAX;
-
-	for (uint32_t count = 0; *place < shelf->places_max; ++*place) {
-		struct ruler_family *family = &ruler->known.families[*place];
-		char id[ID_HEX_LEN];
-
-		if (!family->moves || ruler_shelf_find(shelf, family->id) != *place)
-			continue;
-		if (count == MOVES_MAX || (count > 0 && pool != family->pool))
-			break;
-		if (count++ == 0) {
-			pool = family->pool;
-			protocol_call_move(out, ruler_tag(ruler, RULER_CALL_MOVE, 0),
-			                   ruler->config->ns, ruler_owner(ruler),
-			                   span_from(ruler->known.pools[pool].name));
-		}
-		id_encode(family->id, id);
-		call_word(out, (struct span){ id, sizeof id });
-		family->moves = false;
-	}
-	return pool != UINT32_MAX;
-}
-
 static void
 finish(struct ruler *ruler, uint64_t now_ms)
 {
@@ -133,6 +128,11 @@ finish(struct ruler *ruler, uint64_t now_ms)
 	ruler_core_take(ruler, now_ms);
 	ruler_inbox_start(ruler, now_ms);
 	ruler_clock_start(ruler, now_ms);
+	if (ruler->rebuild.moved > 0)
+		ruler_note(ruler, RULER_INFO,
+		           "%llu families were moved to the pool or the account that the "
+		           "configuration has for them now",
+		           (unsigned long long)ruler->rebuild.moved);
 	ruler_note(ruler, RULER_INFO, "memory is complete: %llu families, %llu lanes",
 	           (unsigned long long)ruler->rebuild.families,
 	           (unsigned long long)ruler->rebuild.lanes);
@@ -147,7 +147,7 @@ ruler_rebuild_is_due(const struct ruler *ruler)
 void
 ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 {
-	if (!ruler_rebuild_is_due(ruler) || !ruler_fits(out, 16, 1024))
+	if (!ruler_rebuild_is_due(ruler) || !ruler_fits(out, 16 + RULER_HOME_MOVES, 4096))
 		return;
 	ruler->rebuild.sent = true;
 	switch (ruler->rebuild.stage) {
@@ -171,8 +171,9 @@ ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		ask_scan(ruler, RULER_CALL_FAMILIES, "families", out);
 		return;
 	case STAGE_MOVES:
-		if (!ask_move(ruler, out))
-			enter(ruler, STAGE_LANES);
+		if (ruler_home_ask(ruler, out))
+			return;
+		go_on_scanning(ruler, STAGE_FAMILIES, STAGE_LANES);
 		return;
 	case STAGE_LANES:
 		ask_scan(ruler, RULER_CALL_LANES, "lanes", out);
@@ -347,22 +348,6 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct protocol_family *
 	ruler_core_tell(ruler, now_ms, &event);
 }
 
-/* The configuration may have changed since, and its old pool may have no worker. */
-static void
-recover_pool(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
-             const struct protocol_family *record)
-{
-	const struct ruler_config *config = ruler->config;
-	size_t upstream = ruler->known.budgets[family->budget].upstream;
-	struct span pool = record->pool;
-
-	if (upstream < config->upstreams_count)
-		pool = ruler_job_pool(config, record->route,
-		                      config->upstreams[upstream].name);
-	family->moves = !span_equals(pool, record->pool);
-	family->pool = (uint16_t)ruler_core_pool(ruler, now_ms, pool);
-}
-
 static void
 recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
                const struct protocol_family *record)
@@ -381,14 +366,12 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	}
 	place = ruler_known_family(&ruler->known, id, &fresh);
 	family = &ruler->known.families[place];
+	if (fresh)
+		ruler_home_find(ruler, now_ms, family, record);
+	ruler_home_note(ruler, family, record);
 	if (!fresh)
-		return; /* HSCAN may answer a field twice */
+		return; /* HSCAN may answer a field twice, and a page is read again */
 	ruler->rebuild.families++;
-	family->budget = (uint16_t)ruler_core_budget_named(ruler, now_ms, record->budget);
-	recover_pool(ruler, now_ms, family, record);
-	family->model = (uint16_t)ruler_core_model(
-		ruler, now_ms, ruler->known.budgets[family->budget].upstream,
-		ruler_known_model_of(&ruler->known, family->budget));
 	family->stored = true;
 	family->stored_shared = record->flags & PROTOCOL_SHARED;
 	family->paused = record->flags & PROTOCOL_PAUSED;
@@ -401,19 +384,6 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	recover_lineage(record, family);
 	recover_nodes(ruler, now_ms, place, record->live > 0);
 	tell_family(ruler, now_ms, record, family);
-}
-
-static void
-go_on_scanning(struct ruler *ruler, const struct reply *reply, int next_stage)
-{
-	struct span cursor = reply_text(reply_at(reply, 0));
-
-	if (cursor.len == 0 || span_equals(cursor, SPAN("0"))) {
-		enter(ruler, next_stage);
-		return;
-	}
-	ruler_copy(ruler->rebuild.cursor, sizeof(ruler->rebuild.cursor), cursor);
-	ruler->rebuild.sent = false;
 }
 
 void
@@ -436,7 +406,10 @@ ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		}
 		recover_family(ruler, now_ms, id, &record);
 	}
-	go_on_scanning(ruler, reply, STAGE_MOVES);
+	ruler->rebuild.stage = STAGE_MOVES;
+	ruler->rebuild.sent = false;
+	if (!ruler->rebuild.moves_over)
+		keep_cursor(ruler, reply);
 }
 
 void
@@ -445,10 +418,7 @@ ruler_rebuild_on_moved(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 {
 	(void)now_ms;
 	(void)index;
-	ruler_note(
-		ruler, RULER_INFO,
-		"families that the configuration drains in another pool were moved: %llu",
-		(unsigned long long)reply_integer(reply_at(reply, 2), 0));
+	ruler->rebuild.moved += (uint64_t)MAX(reply_integer(reply_at(reply, 2), 0), 0);
 	ruler->rebuild.sent = false;
 }
 
@@ -499,7 +469,8 @@ ruler_rebuild_on_lanes(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 			ruler_note(ruler, RULER_ERROR,
 			           "a lane record cannot be read and is left alone");
 	}
-	go_on_scanning(ruler, reply, STAGE_SESSIONS);
+	keep_cursor(ruler, reply);
+	go_on_scanning(ruler, STAGE_LANES, STAGE_SESSIONS);
 }
 
 static uint64_t

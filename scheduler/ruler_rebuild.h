@@ -1,7 +1,9 @@
 /* ruler_rebuild.h - the memory of a ruler, read from Redis.
  *
- *   meta ─► audit ─► families, those that move ─► lanes ─► sessions, leases ─► budgets ─►
- * ruling
+ *   meta ─► ledger ─► audit ─► families ◄─► moves ─► lanes ─► sessions, leases ─► budgets
+ *                                 │ those that the configuration has elsewhere, page by
+ *                                 │ page: whether or not there is room to remember them
+ *                                 ▼                                            ─► ruling
  *
  * Grows with families and workers, never with jobs: no list is read. */
 #ifndef SCHEDULER_RULER_REBUILD_H

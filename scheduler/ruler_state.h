@@ -2,6 +2,7 @@
  *
  *   ruler_rule      who rules; renewing; reaping first
  *   ruler_rebuild   memory from Redis, after every take-over and every doubt
+ *   ruler_home      pool and account of what stands in Redis, by the configuration
  *   ruler_inbox     pages of entries, and where admission stands
  *   ruler_admit     jobs of a page into one call of `admit`
  *   ruler_scout     segments of the jobs behind one that waits
@@ -39,6 +40,7 @@
 #define RULER_WANTED_MAX    64 /* segments asked for at once */
 #define RULER_UNDECIDED_MAX 64
 #define RULER_WARMS_MAX     16
+#define RULER_MOVES_MAX     1024
 #define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
 
 enum ruler_call {
@@ -249,14 +251,22 @@ struct ruler_session {
 
 #define RULER_AUDIT_SIZE 48
 
+/* A family whose record says another pool or budget than the configuration. */
+struct ruler_move {
+	struct id128 family;
+	uint16_t pool, budget; /* places of where it belongs */
+};
+
 struct ruler_rebuild {
 	int stage;
 	bool sent;
-	char cursor[24]; /* of HSCAN */
-	uint32_t move;   /* next family to look at: does its pool change? */
+	char cursor[24];                          /* of HSCAN */
+	struct ruler_move moves[RULER_MOVES_MAX]; /* of the page that was read last */
+	uint32_t moves_count, moves_sent;
+	bool moves_over; /* it had more of them: it is read again */
 	uint32_t budget; /* next to read */
 	uint32_t hour;   /* of the ledger, likewise */
-	uint64_t families, lanes;
+	uint64_t families, lanes, moved;
 };
 
 /* Of Redis, as of the last look: counters in meta, and how long some lists are. */

@@ -442,10 +442,10 @@ protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
 
 void
 protocol_call_move(struct call_list *list, uint64_t tag, struct span ns,
-                   struct span owner, struct span pool)
+                   struct span owner, struct span home)
 {
 	open_owner(list, tag, ns, "move", owner);
-	call_word(list, pool);
+	call_word(list, home);
 }
 
 /* ---- everybody ------------------------------------------------------------------- */

@@ -161,9 +161,9 @@ void protocol_call_expire(struct call_list *list, uint64_t tag, struct span ns,
                           struct span owner, uint32_t max);
 void protocol_call_audit(struct call_list *list, uint64_t tag, struct span ns,
                          struct span owner, const char *cursor);
-/* Its families are added as words. */
+/* `home`: a pool, or a pool, a blank and a budget.  Its families are added as words. */
 void protocol_call_move(struct call_list *list, uint64_t tag, struct span ns,
-                        struct span owner, struct span pool);
+                        struct span owner, struct span home);
 
 /* Everybody.  Families of a glance are added as words. */
 void protocol_call_glance(struct call_list *list, uint64_t tag, struct span ns);

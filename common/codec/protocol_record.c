@@ -69,9 +69,9 @@ protocol_record_parse_family(struct span text, struct protocol_family *ret_famil
 	family.lanes = take_field(&text, &bad);
 	family.ancestors = take_field(&text, &bad);
 	family.px = take_field(&text, &bad);
-	if (bad || !text.data)
+	if (bad || !protocol_cut(&text, '|', &family.route))
 		return ERR_MALFORMED;
-	family.route = text; /* the last one: a route may contain bars */
+	family.model = text; /* no bytes at all, not even none: not known */
 
 	*ret_family = family;
 	return 0;
@@ -263,6 +263,8 @@ protocol_record_print_family(const struct protocol_family *family, char *ret_tex
 	put_field(&out, family->ancestors);
 	put_field(&out, family->px);
 	put_field(&out, family->route);
+	if (family->model.data)
+		put_field(&out, family->model);
 	return close_writer(&out, ret_len);
 }
 

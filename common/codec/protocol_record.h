@@ -38,6 +38,7 @@ struct protocol_family {
 	struct span pool, budget;
 	struct span lanes, ancestors, px; /* comma lists: protocol_list_next */
 	struct span route;
+	struct span model; /* as its first job named it; .data NULL: not known */
 };
 
 struct protocol_lane {

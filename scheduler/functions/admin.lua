@@ -155,12 +155,24 @@ local function pause()
 	return { 'OK', now, 'done' }
 end
 
--- move owner pool family…   The configuration drains them in another pool; their lanes
--- follow with what they have in flight.
+-- The fields of a family's record with another pool and budget.
+local function family_move(family, pool, budget)
+	local tail = family.tail
+	family.rec = sub(family.rec, 1, 42) .. pool .. '|' .. budget ..
+		sub(family.rec, 44 + #tail.pool + #tail.budget)
+	family.tail = family_tail(family.rec)
+	family.pushed = true
+end
+
+-- move owner pool[ budget] family…   The configuration drains them in another pool, or has
+-- them at another account or class; their lanes follow with what they have in flight.
 local function move()
-	local refused, pool = owner_check(), text_at(3, 'pool')
+	local refused, home = owner_check(), text_at(3, 'pool')
+	local pool, budget = match(home, '^(%S*) ?(.*)$')
 	if not is_name(pool) then
-		refuse('pool', 'expected a name, got "' .. sub(pool, 1, 40) .. '"')
+		refuse('pool', 'expected a name, got "' .. sub(home, 1, 40) .. '"')
+	elseif budget ~= '' and not find(budget, '^[^|,*%s:]+:[^|,*%s:]+$') then
+		refuse('budget', 'expected upstream:class, got "' .. sub(budget, 1, 40) .. '"')
 	end
 	if refused then
 		return refused
@@ -170,13 +182,12 @@ local function move()
 	for i = 4, argc do
 		local family = family_of(argv[i])
 		local tail = family.tail
-		if not family.missing and tail.pool ~= pool then
-			family.rec = sub(family.rec, 1, 42) .. pool .. sub(family.rec, 43 + #tail.pool)
-			family.tail = family_tail(family.rec)
-			family.pushed = true
+		local own = budget ~= '' and budget or not family.missing and tail.budget
+		if not family.missing and (tail.pool ~= pool or tail.budget ~= own) then
+			family_move(family, pool, own)
 			moved = moved + 1
-			if not find(',' .. names .. ',', ',' .. tail.budget .. ',', 1, true) then
-				names = names == '' and tail.budget or names .. ',' .. tail.budget
+			if not find(',' .. names .. ',', ',' .. own .. ',', 1, true) then
+				names = names == '' and own or names .. ',' .. own
 			end
 		end
 	end

@@ -106,7 +106,7 @@ local function family_make(id, flags, fields)
 	return family
 end
 
--- F: family pool budget flags hold_max in_est out_est lanes ancestors px route
+-- F: family pool budget flags hold_max in_est out_est lanes ancestors px route[|model]
 local function family_admit(at, unders)
 	local id = argv[at]
 	local fields = '|' .. concat(argv, '|', at + 1, at + 2) .. '|' ..
@@ -148,7 +148,8 @@ local function family_check_arguments(at)
 		refuse('F', 'pool or budget of ' .. id .. ' is not a name')
 	end
 	for i = at + 7, at + 10 do
-		if find(argv[i], '[|%c]') then
+		local text = i == at + 10 and gsub(argv[i], '|', '', 1) or argv[i]
+		if find(text, '[|%c]') then
 			refuse('F', 'a bar or control character in a field of ' .. id)
 		end
 	end

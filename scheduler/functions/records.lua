@@ -96,14 +96,14 @@ local function lane_is_unshared(rec)
 	return sub(rec, 2, 3) == '43'
 end
 
--- ---- families: columns 1 to 41, fields pool budget lanes ancestors px route ---------
+-- ---- families: columns 1 to 41, fields pool budget lanes ancestors px route [model] -
 
 local function family_tail(rec)
 	local text = sub(rec, 42)
 	local tail = memo.family[text]
 	if not tail then
 		local pool, budget, lanes, ancestors, px, route =
-			match(text, '^|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(.*)$')
+			match(text, '^|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)')
 		if not pool then
 			refuse('families', 'a record without its fields: "' .. sub(text, 1, 80) .. '"')
 		end

@@ -83,10 +83,12 @@ class Family:
     """What `admit` says of a family."""
 
     def __init__(self, number, pool="main", budget="acme:large", hold_max=30000, input=100,
-                 output=50, lanes=1, ancestors=(), px=None, flags=0, route="triage"):
+                 output=50, lanes=1, ancestors=(), px=None, flags=0, route="triage",
+                 model=None):
         self.id = node(number)
         self.pool, self.budget, self.hold_max = pool, budget, hold_max
         self.input, self.output, self.flags, self.route = input, output, flags, route
+        self.model = model
         self.lanes = [f"{self.id}.{domain}" for domain in range(lanes)]
         self.ancestors = list(ancestors)
         self.px = [self.id] if px is None else list(px)
@@ -98,7 +100,7 @@ class Family:
     def words(self):
         return [self.id, self.pool, self.budget, self.flags, self.hold_max, self.input,
                 self.output, ",".join(self.lanes), ",".join(self.ancestors),
-                ",".join(self.px), self.route]
+                ",".join(self.px), self.route if self.model is None else f"{self.route}|{self.model}"]
 
 
 class LaneRecord:
@@ -113,12 +115,16 @@ class LaneRecord:
 
 
 class FamilyRecord:
+    """`model` is None where the record says nothing of it."""
+
     COLUMNS = [("format", 1), ("bits", 3), ("flags", 2), ("live", 10), ("hold_max", 8),
                ("input", 8), ("output", 8), ("marks", 1)]
     FIELDS = ["pool", "budget", "lanes", "ancestors", "px", "route"]
 
     def __init__(self, text):
         read_record(self, text)
+        self.route, bar, model = self.route.partition("|")
+        self.model = model if bar else None
 
 
 def read_record(record, text):

@@ -265,4 +265,35 @@ def test_families_move_to_another_pool_with_their_lanes(store):
     assert len(other.claim().ids) == before
     assert store.ok("move", store.owner, "special", family.id) == [0]
     with pytest.raises(redis.ResponseError, match="move: pool: expected a name"):
-        store.ok("move", store.owner, "a b", family.id)
+        store.ok("move", store.owner, "a|b", family.id)
+
+
+def test_families_move_to_another_account_with_what_they_have_in_flight(store):
+    family, ids = opened(store, count=4)
+    running = Worker(store).claim(0).jobs
+    assert store.ok("move", store.owner, "main acme@new:large", family.id, "f" * 32) == [1]
+    assert store.audit() == []
+    assert (store.flight(), store.flight("acme@new:large")) == (0, len(running))
+    assert store.family(family).budget == store.lane(family.lane).budget == "acme@new:large"
+    assert store.open_set() == {}
+    assert Worker(store, budgets="acme:large").claim().ids == []
+    assert len(Worker(store, budgets="acme@new:large").claim().ids) == len(ids) - len(running)
+    assert store.ok("move", store.owner, "main acme@new:large", family.id) == [0]
+    for wrong in ("main large", "main a:b:c", "main a:*", "main  x:y"):
+        with pytest.raises(redis.ResponseError, match="move: budget: expected upstream:class"):
+            store.ok("move", store.owner, wrong, family.id)
+
+
+def test_a_record_names_the_model_of_its_family(store):
+    family, old = Family(1, model="claude-opus-4-1"), Family(2)
+    store.enqueue(family)
+    store.enqueue(old)
+    assert (store.family(family).model, store.family(family).route) == ("claude-opus-4-1", "triage")
+    assert (store.family(old).model, store.family(old).route) == (None, "triage")
+    store.ok("move", store.owner, "special acme@new:large", family.id)
+    assert (store.family(family).model, store.family(family).pool) == ("claude-opus-4-1", "special")
+    store.redis.hset(store.key("unheld"), "triage", "1 x")
+    assert store.audit() == []
+    assert (store.family(family).flags, store.family(old).flags) == (8, 8)
+    with pytest.raises(redis.ResponseError, match="a bar or control character"):
+        store.enqueue(Family(3, model="a|b"))

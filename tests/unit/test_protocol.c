@@ -255,7 +255,7 @@ START_TEST(protocol_family_record_round_trips)
 		.bits = 64 + 8, .flags = PROTOCOL_SHARED, .live = 1234, .hold_max_ms = 30000,
 		.input = 200, .output = 900, .marks = 3, .pool = SPAN("batch"),
 		.budget = SPAN("acct:sonnet"), .lanes = SPAN(LANE "," NODE ".1"),
-		.ancestors = SPAN(""), .px = SPAN(OTHER "," NODE), .route = SPAN("a|b"),
+		.ancestors = SPAN(""), .px = SPAN(OTHER "," NODE), .route = SPAN("a b"),
 	}, got;
 	char text[512], again[512];
 	size_t len, again_len;
@@ -268,10 +268,24 @@ START_TEST(protocol_family_record_round_trips)
 	ck_assert_uint_eq(got.marks, 3);
 	ck_assert_span(got.budget, "acct:sonnet");
 	ck_assert_span(got.ancestors, "");
-	ck_assert_span(got.route, "a|b");
+	ck_assert_span(got.route, "a b");
+	ck_assert_ptr_null(got.model.data);
 	ck_assert_int_eq(
 		protocol_record_print_family(&got, again, sizeof(again), &again_len), 0);
 	ck_assert(span_equals(as_span(text, len), as_span(again, again_len)));
+
+	family.model = SPAN(""); /* known, and none */
+	ck_assert_int_eq(protocol_record_print_family(&family, text, sizeof(text), &len),
+	                 0);
+	ck_assert_int_eq(protocol_record_parse_family(as_span(text, len), &got), 0);
+	ck_assert_span(got.route, "a b");
+	ck_assert_ptr_nonnull(got.model.data);
+	ck_assert_uint_eq(got.model.len, 0);
+	family.model = SPAN("claude-opus-4-1");
+	ck_assert_int_eq(protocol_record_print_family(&family, text, sizeof(text), &len),
+	                 0);
+	ck_assert_int_eq(protocol_record_parse_family(as_span(text, len), &got), 0);
+	ck_assert_span(got.model, "claude-opus-4-1");
 }
 END_TEST
 
