@@ -6,6 +6,7 @@
 #include "scheduler/admin_act.h"
 #include "scheduler/admin_api.h"
 #include "scheduler/admin_ask.h"
+#include "scheduler/admin_change.h"
 #include "scheduler/admin_drift.h"
 #include "scheduler/admin_guard.h"
 #include "scheduler/admin_jobs.h"
@@ -303,6 +304,7 @@ on_sample(uv_timer_t *timer)
 	struct admin *admin = timer->data;
 
 	board_sample(&admin->board, *admin->now_ms);
+	admin_change_look(admin);
 	if (uv_hrtime() / 1000000 < admin->scraped_ms + SCRAPED_MS)
 		metrics_pools_look(admin->ruler, *admin->now_ms);
 }
@@ -338,6 +340,8 @@ open_parts(struct admin *admin, uv_loop_t *loop, const struct admin_options *opt
 
 	if (err == 0)
 		err = board_open(&admin->board, admin->ruler);
+	if (err == 0)
+		err = admin_change_open(admin);
 	if (err == 0) {
 		err = http_server_open(loop, address, serve, admin, &admin->server,
 		                       message);
@@ -358,6 +362,7 @@ release(void *data)
 	if (--admin->closing > 0)
 		return;
 	admin_ask_forget(admin);
+	admin_change_close(admin);
 	board_close(&admin->board);
 	free(admin);
 }

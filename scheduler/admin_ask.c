@@ -143,6 +143,22 @@ admin_ask_forget(struct admin *admin)
 /* ---- an ask ---------------------------------------------------------------------- */
 
 struct admin_ask *
+admin_ask_begin(struct admin *admin, admin_ask_fn *done)
+{
+	struct admin_ask *ask =
+		redis_is_ready(admin->redis) ? calloc(1, sizeof(*ask)) : NULL;
+
+	if (!ask)
+		return NULL;
+	ask->admin = admin;
+	ask->done = done;
+	ask->response = http_server_response();
+	ask->response.content_type = "application/json";
+	buffer_init(&ask->scratch, BUFFER_SIZE_DEFAULT);
+	return ask;
+}
+
+struct admin_ask *
 admin_ask_open(struct admin *admin, const struct http_server_request *request,
                struct http_server_response *response, admin_ask_fn *done)
 {
@@ -156,18 +172,13 @@ admin_ask_open(struct admin *admin, const struct http_server_request *request,
 		admin_ask_forget(admin);
 	if (reads && serve_cached(admin, key, response))
 		return NULL;
-	ask = redis_is_ready(admin->redis) ? calloc(1, sizeof(*ask)) : NULL;
+	ask = admin_ask_begin(admin, done);
 	if (!ask) {
 		admin_put_error(response, 503, "Redis does not answer now");
 		return NULL;
 	}
-	ask->admin = admin;
-	ask->done = done;
-	ask->response = http_server_response();
-	ask->response.content_type = "application/json";
 	ask->later = http_server_defer(request);
 	memcpy(ask->key, key, sizeof(key));
-	buffer_init(&ask->scratch, BUFFER_SIZE_DEFAULT);
 	return ask;
 }
 
@@ -176,7 +187,12 @@ end(struct admin_ask *ask)
 {
 	VERIFY(ask->under_way == 0);
 	(void)buffer_append_byte(&ask->response.body, '\n');
-	http_server_answer(ask->later, &ask->response);
+	if (ask->later)
+		http_server_answer(ask->later, &ask->response);
+	else
+		buffer_fini(&ask->response.body);
+	if (ask->end)
+		ask->end(ask);
 	turn_over(ask);
 	forget_replies(ask);
 	buffer_fini(&ask->scratch);

@@ -31,7 +31,8 @@ struct admin_ask {
 	struct reply *next[ADMIN_ASK_MAX]; /* of the round under way */
 	uint32_t next_count, under_way;    /* answers that are here, and that are due */
 	uint32_t commands;                 /* of all rounds */
-	bool lost;                /* a command could not be sent or was not answered */
+	bool lost;         /* a command could not be sent or was not answered */
+	admin_ask_fn *end; /* told that it is gone, however it ended; may be NULL */
 	char key[ADMIN_KEY_SIZE]; /* for the cache; empty: not kept */
 
 	/* What the page was asked for, and how far it is. */
@@ -46,6 +47,9 @@ struct admin_ask *admin_ask_open(struct admin *admin,
                                  const struct http_server_request *request,
                                  struct http_server_response *response,
                                  admin_ask_fn *done);
+
+/* The same for nobody's page: what it answers goes nowhere.  NULL: Redis is away. */
+struct admin_ask *admin_ask_begin(struct admin *admin, admin_ask_fn *done);
 
 /* One command of the next round; key words are made by admin_ask_key. */
 void admin_ask_words(struct admin_ask *ask, const struct span *words, size_t count);

@@ -4,6 +4,7 @@
 #include "common/codec/part.h"
 #include "common/codec/protocol_record.h"
 #include "scheduler/admin_ask.h"
+#include "scheduler/admin_change.h"
 #include "scheduler/admin_guard.h"
 #include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_view_json.h"
@@ -52,31 +53,35 @@ put_difference(struct admin_ask *ask, const struct drift *drift)
 	admin_ask_finish(ask);
 }
 
-static uint64_t
-sum_of(struct span text)
+static bool
+fill(struct chain *chain, const struct reply *const *replies, uint64_t count)
 {
-	uint64_t sum = 0xcbf29ce484222325;
+	struct span parts[PART_NODES_MAX];
 
-	for (size_t i = 0; i < text.len; i++)
-		sum = (sum ^ (unsigned char)text.data[i]) * 0x100000001b3;
-	return sum;
+	for (uint64_t i = 0; i < count && i < PART_NODES_MAX; i++)
+		parts[i] = reply_text(replies[i]);
+	return admin_change_fill(chain, parts, count);
 }
 
-/* Makes nodes of stored parts; false if one of them is gone. */
-static bool
-fill(struct chain *chain, const struct reply *const *parts, uint64_t count)
+/* The parts are gone: what was found while they were there, without their texts. */
+static void
+put_found(struct admin_ask *ask, const char *missing)
 {
-	for (uint64_t i = 0; i < count && i < PART_NODES_MAX; i++) {
-		struct chain_node *node = &chain->node[chain->count];
+	const struct admin_change *change = NULL;
+	struct id128 newer, older;
 
-		if (part_px_read(reply_text(parts[i]), &node->px) < 0)
-			return false;
-		node->tier = node->px.tier;
-		/* Equal parts with equal settings are one node here. */
-		node->id = (struct id128){ sum_of(node->px.settings), i + 1 };
-		chain->count++;
+	if (id_decode(newer_id(ask), &newer) == 0)
+		change = admin_change_find(ask->admin, newer);
+	if (!change || id_decode(older_id(ask), &older) < 0 ||
+	    !id_equals(change->older, older)) {
+		admin_ask_fail(ask, 404, missing);
+		return;
 	}
-	return count > 0;
+	ruler_view_json_open(&ask->response.body, NULL, '{');
+	ruler_view_json_text(&ask->response.body, "newer", newer_id(ask));
+	admin_change_put(change, &ask->response.body);
+	ruler_view_json_close(&ask->response.body, '}');
+	admin_ask_finish(ask);
 }
 
 static void
@@ -89,7 +94,7 @@ on_parts(struct admin_ask *ask)
 	    !fill(&chains[0], ask->replies + ask->offset,
 	          ask->replies_count - ask->offset)) {
 		free(chains);
-		admin_ask_fail(ask, 404, "the parts of these versions are not stored");
+		put_found(ask, "the parts of these versions are not stored");
 		return;
 	}
 	drift_compare(&chains[0], &chains[1], &drift);
@@ -115,7 +120,7 @@ on_records(struct admin_ask *ask)
 
 	if (protocol_record_parse_family(reply_text(reply_at(records, 0)), &newer) < 0 ||
 	    protocol_record_parse_family(reply_text(reply_at(records, 1)), &older) < 0) {
-		admin_ask_fail(ask, 404, "one of these versions is not stored any more");
+		put_found(ask, "one of these versions is not stored any more");
 		return;
 	}
 	ask_parts(ask, &newer);
@@ -126,21 +131,21 @@ on_records(struct admin_ask *ask)
 
 /* ---- the question ---------------------------------------------------------------- */
 
-/* The two versions of a route that were used last. */
+/* The newest version of a route with a text of its own, and the one before it. */
 static bool
 find_versions(struct admin *admin, struct span route, struct id128 ret_ids[2])
 {
 	const struct ledger *ledger = ruler_ledger(admin->ruler);
-	uint32_t at = ledger_view_find(ledger, route);
+	uint32_t at = ledger_view_find(ledger, route), found = 0;
 	struct ledger_view_version version;
 
-	for (uint32_t i = 0; i < 2; i++) {
-		if (at == LEDGER_VIEW_ALL ||
-		    !ledger_view_version(ledger, at, i, *admin->now_ms, &version))
+	for (uint32_t i = 0; at != LEDGER_VIEW_ALL && found < 2; i++) {
+		if (!ledger_view_version(ledger, at, i, *admin->now_ms, &version))
 			return false;
-		ret_ids[i] = version.family;
+		if (found > 0 || !version.twin)
+			ret_ids[found++] = version.family;
 	}
-	return true;
+	return found == 2;
 }
 
 void

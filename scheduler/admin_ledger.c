@@ -1,5 +1,7 @@
 #include "scheduler/admin_ledger.h"
 
+#include "scheduler/admin_change.h"
+#include "scheduler/admin_jumps.h"
 #include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_view_json.h"
 
@@ -12,8 +14,8 @@
 
 /* ---- pieces ---------------------------------------------------------------------- */
 
-static void
-put_money(struct buffer *out, const char *name, uint64_t nanodollars)
+void
+admin_ledger_put_money(struct buffer *out, const char *name, uint64_t nanodollars)
 {
 	char text[64];
 
@@ -34,8 +36,8 @@ put_cause(enum ledger_cause cause, const struct ledger_cause_sum *sum, struct bu
 	ruler_view_json_number(out, "calls", sum->calls);
 	ruler_view_json_number(out, "written", sum->written);
 	ruler_view_json_number(out, "full", sum->full);
-	put_money(out, "cost", sum->cost);
-	put_money(out, "extra", sum->extra);
+	admin_ledger_put_money(out, "cost", sum->cost);
+	admin_ledger_put_money(out, "extra", sum->extra);
 	ruler_view_json_close(out, '}');
 }
 
@@ -52,9 +54,9 @@ put_sums(const char *name, const struct ledger_sums *sums, struct buffer *out)
 	ruler_view_json_ratio(out, "prefix_hit_ratio", sums->hits, sums->prefixed);
 	ruler_view_json_ratio(out, "token_read_ratio", sums->read,
 	                      sums->read + sums->written + sums->uncached);
-	put_money(out, "cost", sums->cost);
-	put_money(out, "avoidable", ledger_view_avoidable(sums));
-	put_money(out, "saved", sums->saved);
+	admin_ledger_put_money(out, "cost", sums->cost);
+	admin_ledger_put_money(out, "avoidable", ledger_view_avoidable(sums));
+	admin_ledger_put_money(out, "saved", sums->saved);
 	ruler_view_json_number(out, "unpriced", sums->unpriced);
 	ruler_view_json_number(out, "unreported", sums->unreported);
 	ruler_view_json_number(out, "estimated", sums->estimated);
@@ -72,9 +74,9 @@ hour_of(uint64_t ms)
 	return ms / HOUR_MS * HOUR_MS;
 }
 
-/* The hour that began `back` hours before this one. */
-static struct ledger_sums
-hour_before(const struct ledger *ledger, uint32_t route, uint64_t now_ms, uint32_t back)
+struct ledger_sums
+admin_ledger_hour(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
+                  uint32_t back)
 {
 	struct ledger_sums sums = { 0 };
 	uint64_t hour = hour_of(now_ms), ago = (uint64_t)back * HOUR_MS;
@@ -92,7 +94,7 @@ put_hours(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
 {
 	ruler_view_json_open(out, "hours", '[');
 	for (uint32_t back = LEDGER_HOURS; back-- > 0;) {
-		struct ledger_sums sums = hour_before(ledger, route, now_ms, back);
+		struct ledger_sums sums = admin_ledger_hour(ledger, route, now_ms, back);
 
 		if (sums.calls == 0 && back > 0)
 			continue; /* a week of rest is a short text */
@@ -102,74 +104,11 @@ put_hours(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
 		ruler_view_json_number(out, "read", sums.read);
 		ruler_view_json_number(out, "written", sums.written);
 		ruler_view_json_number(out, "uncached", sums.uncached);
-		put_money(out, "cost", sums.cost);
-		put_money(out, "avoidable", ledger_view_avoidable(&sums));
+		admin_ledger_put_money(out, "cost", sums.cost);
+		admin_ledger_put_money(out, "avoidable", ledger_view_avoidable(&sums));
 		ruler_view_json_close(out, '}');
 	}
 	ruler_view_json_close(out, ']');
-}
-
-/* ---- since when it is dearer ----------------------------------------------------- */
-
-#define DAY_HOURS   24
-#define JUMP_LEAST  (NANO / 20) /* 5 cents an hour are no incident */
-#define JUMP_FACTOR 3           /* halves: dearer by half */
-
-struct costs {
-	uint64_t hour[LEDGER_HOURS]; /* of so many hours ago; this one as a whole hour */
-	uint32_t known;
-};
-
-/* The hour that has begun goes on as it and the one before went. */
-static struct costs
-costs_of(const struct ledger *ledger, uint32_t route, uint64_t first_ms, uint64_t now_ms)
-{
-	uint64_t past_ms = now_ms % HOUR_MS;
-	struct costs costs = { 0 };
-
-	costs.known = (uint32_t)MIN(
-		(hour_of(now_ms) - MIN(hour_of(first_ms), now_ms)) / HOUR_MS + 1,
-		LEDGER_HOURS);
-	for (uint32_t back = 0; back < costs.known; back++)
-		costs.hour[back] = hour_before(ledger, route, now_ms, back).cost;
-	if (costs.known > 1)
-		costs.hour[0] += costs.hour[1] * (HOUR_MS - past_ms) / HOUR_MS;
-	return costs;
-}
-
-/* Compared with the day before it, as far as that is known. */
-static bool
-is_dearer(const struct costs *costs, uint32_t back, uint64_t *ret_before)
-{
-	uint32_t count = MIN(costs->known - MIN(costs->known, back + 1), DAY_HOURS);
-	uint64_t sum = 0;
-
-	if (count == 0)
-		return false;
-	for (uint32_t i = 1; i <= count; i++)
-		sum += costs->hour[back + i];
-	*ret_before = sum / count;
-	return costs->hour[back] * 2 > *ret_before * JUMP_FACTOR &&
-	       costs->hour[back] > *ret_before + JUMP_LEAST;
-}
-
-static void
-put_jump(const struct costs *costs, uint64_t now_ms, struct buffer *out)
-{
-	uint64_t before, earlier;
-	uint32_t back = 0;
-
-	if (!is_dearer(costs, 0, &before))
-		return;
-	while (back + 1 < DAY_HOURS && is_dearer(costs, back + 1, &earlier)) {
-		before = earlier;
-		back++;
-	}
-	ruler_view_json_open(out, "jump", '{');
-	ruler_view_json_number(out, "at_ms", hour_of(now_ms) - (uint64_t)back * HOUR_MS);
-	put_money(out, "from", before);
-	put_money(out, "to", costs->hour[0]);
-	ruler_view_json_close(out, '}');
 }
 
 /* ---- bursts ---------------------------------------------------------------------- */
@@ -191,8 +130,8 @@ put_burst(const struct ledger_view_burst *burst, struct buffer *out)
 		ruler_view_json_number(out, "readable_ms", burst->readable_ms);
 	ruler_view_json_number(out, "held_ms", burst->held_ms);
 	ruler_view_json_number(out, "refusals", burst->refusals);
-	put_money(out, "cost", burst->cost);
-	put_money(out, "naive_cost", burst->naive_cost);
+	admin_ledger_put_money(out, "cost", burst->cost);
+	admin_ledger_put_money(out, "naive_cost", burst->naive_cost);
 	ruler_view_json_bool(out, "open", burst->open);
 	ruler_view_json_bool(out, "spike", burst->spike);
 	ruler_view_json_close(out, '}');
@@ -238,7 +177,7 @@ put_ahead(const struct ledger *ledger, struct buffer *out)
 
 	ruler_view_json_open(out, "ahead", '{');
 	ruler_view_json_number(out, "calls", ahead.calls);
-	put_money(out, "cost", ahead.cost);
+	admin_ledger_put_money(out, "cost", ahead.cost);
 	ruler_view_json_number(out, "used", ahead.used);
 	ruler_view_json_number(out, "wasted", ahead.wasted);
 	ruler_view_json_close(out, '}');
@@ -265,7 +204,20 @@ put_places(const struct ledger *ledger, struct buffer *out)
 /* ---- routes and their versions --------------------------------------------------- */
 
 static void
-put_version(const struct ledger_view_version *version, struct buffer *out)
+put_change(const struct admin *admin, struct id128 family, struct buffer *out)
+{
+	const struct admin_change *change = admin_change_find(admin, family);
+
+	if (!change)
+		return;
+	ruler_view_json_open(out, "change", '{');
+	admin_change_put(change, out);
+	ruler_view_json_close(out, '}');
+}
+
+static void
+put_version(const struct admin *admin, const struct ledger_view_version *version,
+            struct buffer *out)
 {
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_id(out, "family", version->family);
@@ -284,23 +236,25 @@ put_version(const struct ledger_view_version *version, struct buffer *out)
 	ruler_view_json_bool(out, "variant", version->variant);
 	ruler_view_json_bool(out, "twin", version->twin);
 	ruler_view_json_bool(out, "split", version->split);
+	put_change(admin, version->family, out);
 	ruler_view_json_close(out, '}');
 }
 
 static void
-put_versions(const struct ledger *ledger, uint32_t route, uint64_t now_ms,
+put_versions(const struct admin *admin, uint32_t route, uint64_t now_ms,
              struct buffer *out)
 {
+	const struct ledger *ledger = ruler_ledger(admin->ruler);
 	struct ledger_view_version version;
 
 	ruler_view_json_open(out, "versions", '[');
 	for (uint32_t i = 0; ledger_view_version(ledger, route, i, now_ms, &version); i++)
-		put_version(&version, out);
+		put_version(admin, &version, out);
 	ruler_view_json_close(out, ']');
 }
 
 /* Prefixes that came to a route that had one, of all routes, the newest first. */
-#define CHANGES_MAX 20
+#define CHANGES_MAX 64
 
 struct change {
 	struct span route;
@@ -332,8 +286,9 @@ add_changes(const struct ledger *ledger, uint32_t i, uint64_t now_ms,
 }
 
 static void
-put_changes(const struct ledger *ledger, uint64_t now_ms, struct buffer *out)
+put_changes(const struct admin *admin, uint64_t now_ms, struct buffer *out)
 {
+	const struct ledger *ledger = ruler_ledger(admin->ruler);
 	struct change changes[(LEDGER_ROUTES + 1) * LEDGER_VERSIONS];
 	uint32_t count = 0;
 
@@ -352,21 +307,21 @@ put_changes(const struct ledger *ledger, uint64_t now_ms, struct buffer *out)
 		ruler_view_json_number(out, "tokens", version->tokens);
 		ruler_view_json_text(out, "place", version->place);
 		ruler_view_json_bool(out, "twin", version->twin);
+		put_change(admin, version->family, out);
 		ruler_view_json_close(out, '}');
 	}
 	ruler_view_json_close(out, ']');
 }
 
 static void
-put_route(const struct ledger *ledger, uint32_t i, uint64_t now_ms, struct buffer *out)
+put_route(const struct admin *admin, uint32_t i, uint64_t now_ms, struct buffer *out)
 {
-	struct ledger_sums last = hour_before(ledger, i, now_ms, 1);
-	struct ledger_sums yesterday = hour_before(ledger, i, now_ms, 24);
+	const struct ledger *ledger = ruler_ledger(admin->ruler);
+	struct ledger_sums last = admin_ledger_hour(ledger, i, now_ms, 1);
+	struct ledger_sums yesterday = admin_ledger_hour(ledger, i, now_ms, 24);
 	struct ledger_view_route route;
-	struct costs costs;
 
 	ledger_view_route(ledger, i, now_ms, &route);
-	costs = costs_of(ledger, i, route.first_ms, now_ms);
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_text(out, "route", route.name);
 	ruler_view_json_number(out, "first_ms", route.first_ms);
@@ -374,13 +329,13 @@ put_route(const struct ledger *ledger, uint32_t i, uint64_t now_ms, struct buffe
 	ruler_view_json_number(out, "versions", route.versions);
 	ruler_view_json_number(out, "versions_seen", route.versions_seen);
 	ruler_view_json_number(out, "variants", route.variants);
-	put_money(out, "split_cost", route.split_cost);
-	put_money(out, "this_hour", route.this_hour.cost);
-	put_money(out, "last_hour", last.cost);
-	put_money(out, "yesterday", yesterday.cost);
-	put_money(out, "week", route.week.cost);
-	put_money(out, "avoidable", ledger_view_avoidable(&route.week));
-	put_jump(&costs, now_ms, out);
+	admin_ledger_put_money(out, "split_cost", route.split_cost);
+	admin_ledger_put_money(out, "this_hour", route.this_hour.cost);
+	admin_ledger_put_money(out, "last_hour", last.cost);
+	admin_ledger_put_money(out, "yesterday", yesterday.cost);
+	admin_ledger_put_money(out, "week", route.week.cost);
+	admin_ledger_put_money(out, "avoidable", ledger_view_avoidable(&route.week));
+	admin_jumps_put(admin, i, now_ms, out);
 	ruler_view_json_number(out, "read", route.week.read);
 	ruler_view_json_number(out, "written", route.week.written);
 	ruler_view_json_close(out, '}');
@@ -420,11 +375,11 @@ admin_ledger_serve(struct admin *admin, const struct http_server_request *reques
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_json_number(out, "now_ms", now_ms);
 	put_health(ledger, out);
-	sums = hour_before(ledger, route, now_ms, 0);
+	sums = admin_ledger_hour(ledger, route, now_ms, 0);
 	put_sums("this_hour", &sums, out);
-	sums = hour_before(ledger, route, now_ms, 1);
+	sums = admin_ledger_hour(ledger, route, now_ms, 1);
 	put_sums("last_hour", &sums, out);
-	sums = hour_before(ledger, route, now_ms, 24);
+	sums = admin_ledger_hour(ledger, route, now_ms, 24);
 	put_sums("yesterday", &sums, out);
 	ledger_view_hours(ledger, route, 0, now_ms + 1, &sums);
 	put_sums("week", &sums, out);
@@ -432,14 +387,14 @@ admin_ledger_serve(struct admin *admin, const struct http_server_request *reques
 	put_bursts(ledger, route, out);
 	put_places(ledger, out);
 	put_ahead(ledger, out);
-	put_changes(ledger, now_ms, out);
+	put_changes(admin, now_ms, out);
 	board_put_changes(&admin->board, CHANGES_MAX, out);
 	if (name.len > 0)
-		put_versions(ledger, route, now_ms, out);
+		put_versions(admin, route, now_ms, out);
 	ruler_view_json_open(out, "routes", '[');
 	for (uint32_t i = 0; i < ledger_view_routes(ledger); i++)
 		if (name.len == 0 || i == route)
-			put_route(ledger, i, now_ms, out);
+			put_route(admin, i, now_ms, out);
 	ruler_view_json_close(out, ']');
 	ruler_view_json_close(out, '}');
 	(void)buffer_append_byte(out, '\n');

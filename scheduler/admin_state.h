@@ -45,6 +45,7 @@ struct admin {
 	struct admin_stream streams[ADMIN_STREAMS_MAX];
 	uint32_t streams_count;
 	struct admin_use use;
+	struct admin_changes *changes; /* admin_change.c */
 	void (*on_use)(struct admin *admin);
 	uint64_t looked_ms;  /* monotonic: when somebody last looked */
 	uint64_t scraped_ms; /* likewise, at the metrics */

@@ -74,9 +74,12 @@ put_drains(const struct admin *admin, const struct drains *drains, struct buffer
 		id_encode(id, hex);
 		ruler_view_json_open(out, NULL, '{');
 		ruler_view_json_text(out, "family", (struct span){ hex, ID_HEX_LEN });
-		if (place != RULER_SHELF_NONE)
+		if (place != RULER_SHELF_NONE) {
 			ruler_view_json_text(out, "route",
 			                     span_from(known->families[place].route));
+			ruler_view_json_number(out, "since_ms",
+			                       board_drains_since(&admin->board, place));
+		}
 		ruler_view_json_number(out, "running", drains->items[i].jobs);
 		ruler_view_json_close(out, '}');
 	}

@@ -21,9 +21,10 @@ board_open(struct board *board, struct ruler *ruler)
 	board->rows = calloc(families, sizeof(*board->rows));
 	board->trails = calloc(families, sizeof(*board->trails));
 	board->uses = calloc(families, sizeof(*board->uses));
+	board->drains = calloc(families, sizeof(*board->drains));
 	board->picks = calloc(families, 2 * sizeof(uint64_t));
-	if (board->rows && board->trails && board->uses && board->picks &&
-	    board_places_open(board) == 0)
+	if (board->rows && board->trails && board->uses && board->drains &&
+	    board->picks && board_places_open(board) == 0)
 		return 0;
 	board_close(board);
 	return ERR_MEMORY;
@@ -35,6 +36,7 @@ board_close(struct board *board)
 	free(board->rows);
 	free(board->trails);
 	free(board->uses);
+	free(board->drains);
 	free(board->picks);
 	board_places_close(board);
 	*board = (struct board){ 0 };
@@ -43,14 +45,21 @@ board_close(struct board *board)
 /* ---- the table ------------------------------------------------------------------- */
 
 static void
-add(struct board_sum *sum, const struct board_row *row)
+add(const struct board *board, struct board_sum *sum, const struct board_row *row)
 {
 	sum->families++;
 	sum->waiting += row->waiting;
 	sum->running += row->running;
+	sum->read += row->read;
+	sum->written += row->written;
+	sum->uncached += row->uncached;
 	if (row->oldest_ms > 0 &&
 	    (sum->oldest_ms == 0 || row->oldest_ms < sum->oldest_ms))
 		sum->oldest_ms = row->oldest_ms;
+	if (row->waiting > sum->most_waiting) {
+		sum->most_waiting = row->waiting;
+		sum->most = (uint32_t)(row - board->rows);
+	}
 }
 
 void
@@ -77,6 +86,28 @@ split(const struct board *board, struct board_row *row)
 		if (row->blocked_on != CORE_BLOCKED_PAUSED)
 			row->blocked_on = CORE_BLOCKED_NO_WORK;
 	}
+}
+
+static void
+follow_drain(struct board *board, const struct board_row *row, uint64_t now_ms)
+{
+	struct board_drain *drain = &board->drains[row->place];
+	bool is_known = drain->since_ms > 0 && id_equals(drain->id, row->id);
+
+	if (row->running > 0 && !is_known)
+		*drain = (struct board_drain){ row->id, now_ms };
+	else if (row->running + row->waiting == 0 && drain->since_ms > 0)
+		*drain = (struct board_drain){ 0 };
+}
+
+uint64_t
+board_drains_since(const struct board *board, uint32_t place)
+{
+	const struct board_drain *drain = &board->drains[place];
+
+	return id_equals(drain->id, board->ruler->known.families[place].id)
+	               ? drain->since_ms
+	               : 0;
 }
 
 static struct board_row
@@ -113,7 +144,7 @@ row_of(const struct board *board, uint32_t place)
 }
 
 static void
-take(struct board *board)
+take(struct board *board, uint64_t now_ms)
 {
 	const struct ruler *ruler = board->ruler;
 	const struct ruler_shelf *shelf = &ruler->known.family_shelf;
@@ -127,11 +158,12 @@ take(struct board *board)
 		struct board_row *row = &board->rows[board->rows_count++];
 
 		*row = row_of(board, place);
-		add(&board->all, row);
+		follow_drain(board, row, now_ms);
+		add(board, &board->all, row);
 		if (row->single)
-			add(&board->singles, row);
+			add(board, &board->singles, row);
 		if (row->waiting > 0 || row->running > 0)
-			add(&board->by_blocked[row->blocked_on], row);
+			add(board, &board->by_blocked[row->blocked_on], row);
 		place = shelf->places[place].older;
 	}
 	board->ruler->health.backlog = board->all.waiting;
@@ -144,7 +176,7 @@ board_retake(struct board *board, uint64_t now_ms)
 {
 	uint64_t started_us = uv_hrtime() / 1000;
 
-	take(board);
+	take(board, now_ms);
 	board->now_ms = now_ms;
 	board->taken_us = started_us;
 	board->took_us = uv_hrtime() / 1000 - started_us;

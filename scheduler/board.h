@@ -25,7 +25,9 @@
 /* What all families of one kind have together. */
 struct board_sum {
 	uint32_t families, waiting, running;
-	uint64_t oldest_ms; /* of the job that waits longest; 0 none */
+	uint64_t oldest_ms;               /* of the job that waits longest; 0 none */
+	uint64_t read, written, uncached; /* tokens, since the process began */
+	uint32_t most, most_waiting;      /* row with most waiting jobs, if any wait */
 };
 
 struct board_row {
@@ -62,6 +64,12 @@ struct board_use {
 	uint64_t at_ms; /* monotonic */
 };
 
+/* Since when a family is being drained: jobs of it run, or have run and more wait. */
+struct board_drain {
+	struct id128 id;
+	uint64_t since_ms;
+};
+
 struct board_note {
 	uint64_t at_ms;
 	enum ruler_level level;
@@ -82,6 +90,7 @@ struct board {
 	uint32_t totals_next, totals_count;
 	struct board_trail *trails; /* by place of the ruler */
 	struct board_use *uses;     /* likewise */
+	struct board_drain *drains; /* likewise */
 	uint32_t samples;           /* of trails, ever */
 	uint32_t turn;              /* of board_sample */
 	struct board_note notes[BOARD_NOTES];
@@ -184,5 +193,8 @@ uint64_t board_done_lately(const struct board *board, const struct board_row *ro
                            uint64_t *ret_seconds);
 
 const struct board_row *board_find(const struct board *board, struct id128 id);
+
+/* Since when the family in this place of the ruler is being drained; 0: it is not. */
+uint64_t board_drains_since(const struct board *board, uint32_t place);
 
 #endif

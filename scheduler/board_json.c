@@ -8,13 +8,37 @@
 /* ---- sums ------------------------------------------------------------------------ */
 
 static void
-put_sum(const char *name, const struct board_sum *sum, struct buffer *out)
+put_counts(const char *name, const struct board_sum *sum, struct buffer *out)
 {
 	ruler_view_json_open(out, name, '{');
 	ruler_view_json_number(out, "families", sum->families);
 	ruler_view_json_number(out, "waiting", sum->waiting);
 	ruler_view_json_number(out, "running", sum->running);
 	ruler_view_json_number(out, "oldest_ms", sum->oldest_ms);
+}
+
+static void
+put_sum(const char *name, const struct board_sum *sum, struct buffer *out)
+{
+	put_counts(name, sum, out);
+	ruler_view_json_number(out, "read", sum->read);
+	ruler_view_json_number(out, "written", sum->written);
+	ruler_view_json_number(out, "uncached", sum->uncached);
+	ruler_view_json_close(out, '}');
+}
+
+/* With the family that has most of the waiting jobs: what exactly binds there. */
+static void
+put_blocked(const struct board *board, enum core_blocked kind, struct buffer *out)
+{
+	const struct board_sum *sum = &board->by_blocked[kind];
+
+	put_counts(core_blocked_text(kind), sum, out);
+	if (sum->most_waiting > 0) {
+		ruler_view_json_open(out, "most", '{');
+		ruler_view_json_reason(board->ruler, board->rows[sum->most].place, out);
+		ruler_view_json_close(out, '}');
+	}
 	ruler_view_json_close(out, '}');
 }
 
@@ -26,8 +50,7 @@ board_put_sums(const struct board *board, struct buffer *out)
 	ruler_view_json_open(out, "blocked", '{');
 	for (uint32_t i = 0; i < CORE_BLOCKED_COUNT; i++)
 		if (board->by_blocked[i].families > 0)
-			put_sum(core_blocked_text((enum core_blocked)i),
-			        &board->by_blocked[i], out);
+			put_blocked(board, (enum core_blocked)i, out);
 	ruler_view_json_close(out, '}');
 }
 

@@ -432,6 +432,20 @@ ruler_view_json_brief(const struct ruler *ruler, uint32_t place,
 }
 
 void
+ruler_view_json_reason(const struct ruler *ruler, uint32_t place, struct buffer *out)
+{
+	const struct ruler_family *family = &ruler->known.families[place];
+	struct core_family_view view;
+
+	ruler_view_json_id(out, "family", family->id);
+	ruler_view_json_text(out, "route", span_from(family->route));
+	if (core_family_view(ruler->core, family->id, &view) < 0)
+		return; /* it has gone since the table was taken */
+	put_block(family, &view, out);
+	put_why(ruler, family, &view, out);
+}
+
+void
 ruler_view_json_family(const struct ruler *ruler, uint32_t place, struct buffer *out)
 {
 	ruler_view_json_open(out, NULL, '{');

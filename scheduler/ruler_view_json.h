@@ -39,6 +39,11 @@ void ruler_view_json_members(const struct ruler *ruler, uint32_t place,
 /* Of that, what fits into one cell of a table: id, account, state, jobs, tokens. */
 void ruler_view_json_brief(const struct ruler *ruler, uint32_t place,
                            const struct ruler_view_use *use, struct buffer *out);
+
+/* What stands between a family and its next start, with the number that binds and what to
+ * do: members of an object that is open. */
+void ruler_view_json_reason(const struct ruler *ruler, uint32_t place,
+                            struct buffer *out);
 void ruler_view_json_family(const struct ruler *ruler, uint32_t place,
                             struct buffer *out);
 

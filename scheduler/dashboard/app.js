@@ -7,7 +7,7 @@
 // A page that nobody looks at asks for nothing.
 import { h, render } from "./dom.js";
 import * as model from "./model.js";
-import { VIEWS, changesOf } from "./views.js";
+import { VIEWS, eventsOf, rangeOf } from "./views.js";
 import { drawCharts } from "./charts.js";
 
 const MENU = ["overview", "families", "routes", "places", "workers", "jobs", "dead"];
@@ -104,7 +104,7 @@ function show() {
   if (!app.data || !app.live) return;
   render($("main"), app.live.phase === "ruling" ? null : h("div", { class: "why budget" }, h("strong", {}, `This scheduler does not rule: ${app.live.phase}`),
     h("p", {}, "What is shown here is what it remembers. If another one rules, look at its page.")), view.show(app.at, app.data, app.live, may()));
-  if (app.at.view === "overview") drawCharts(app.data.history, [...changesOf(app.data.ledger).map((one) => ({ at_ms: one.at_ms, level: "warning" })), ...app.data.ledger.bursts.filter((one) => one.spike).map((one) => ({ at_ms: one.start_ms, level: "warning" }))]);
+  if (app.at.view === "overview") drawCharts(rangeOf(app.at), app.data.history, app.data.ledger, eventsOf(app.data.ledger));
   performance.mark("warmq-data");
 }
 

@@ -1,10 +1,22 @@
-// charts.js - uPlot for the past, in the colours of the page.
+// charts.js - uPlot for the past, in the colours of the page, and a line of events above it.
+//
+//   ◆      ▲  ●          what happened, each where it did; the page lists the same in words
+//   ╱╲____╱╲╱╲____       what was read and written meanwhile
 /* global uPlot */
-import { clock, rates } from "./model.js";
+import { clock, compact, money, rates, weekOf, weekday } from "./model.js";
 
-const SERIES = {
-  tokens: { title: "Tokens a minute", lines: [["read", "--read", "read"], ["written", "--written", "written"], ["uncached", "--uncached", "uncached"]] },
-  jobs: { title: "Jobs a minute", lines: [["admitted", "--in", "in"], ["done", "--out", "done"], ["dead", "--dead", "dead"]] },
+const LINES = {
+  read: { label: "read", colour: "--read", fill: true }, written: { label: "written", colour: "--written" }, uncached: { label: "uncached", colour: "--uncached" },
+  admitted: { label: "in", colour: "--in" }, done: { label: "done", colour: "--out", fill: true }, dead: { label: "dead", colour: "--dead" },
+  cost: { label: "paid", colour: "--in", fill: true }, avoidable: { label: "avoidable", colour: "--written" },
+};
+
+// What each range shows, and how its figures are told.
+export const CHARTS = {
+  hour: { tokens: { title: "Input tokens a minute", lines: ["read", "written", "uncached"], words: compact },
+    jobs: { title: "Jobs a minute", lines: ["admitted", "done", "dead"], words: compact } },
+  week: { tokens: { title: "Input tokens, hour by hour", lines: ["read", "written", "uncached"], words: compact },
+    dollars: { title: "Dollars, hour by hour", lines: ["cost", "avoidable"], words: money } },
 };
 
 const charts = new Map();
@@ -27,68 +39,101 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function short(value) {
-  return value >= 1e6 ? `${+(value / 1e6).toFixed(1)} M` : value >= 1e3 ? `${+(value / 1e3).toFixed(1)} k` : String(+value.toFixed(1));
+function axisWords(range) {
+  return (u, values) => values.map((at) => range === "week" ? weekday(at * 1000) : u.scales.x.max - u.scales.x.min < 600 ? clock(at * 1000) : clock(at * 1000).slice(0, 5));
 }
 
-function options(kind, width, marks) {
+function options(range, kind, width, made) {
   const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const { lines, words } = CHARTS[range][kind];
+  const paths = range === "week" ? uPlot.paths.stepped({ align: 1 }) : undefined;
+  const told = (value) => (value === null || value === undefined ? "–" : words(value));
   return {
     width, height: 190, cursor: { y: false }, legend: { live: true },
-    scales: { x: { time: true }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.08] } },
-    axes: [{ ...axis, grid: { show: false }, space: 90, values: (u, values) => values.map((at) => clock(at * 1000)) }, { ...axis, size: 56, values: (u, values) => values.map(short) }],
-    series: [{ label: "at", value: (u, at) => (at ? clock(at * 1000) : "–") }, ...SERIES[kind].lines.map(([, name, label]) => ({
-      label, stroke: colour(name), width: 2, fill: label === "read" || label === "done" ? `${colour(name)}22` : undefined,
-      points: { show: false }, value: (u, value) => (value === null || value === undefined ? "–" : short(value)) }))],
-    hooks: { draw: [(u) => drawMarks(u, marks())] },
+    scales: { x: { time: true }, y: { range: (u, low, high) => [0, Math.max(high || 0, range === "week" && kind === "dollars" ? 0.01 : 1) * 1.08] } },
+    axes: [{ ...axis, grid: { show: false }, space: 80, values: axisWords(range) }, { ...axis, size: 56, values: (u, values) => values.map(words) }],
+    series: [{ label: "at", value: (u, at) => (at ? range === "week" ? weekday(at * 1000, true) : clock(at * 1000) : "–") }, ...lines.map((name) => ({
+      label: LINES[name].label, stroke: colour(LINES[name].colour), width: 2, paths, fill: LINES[name].fill ? `${colour(LINES[name].colour)}22` : undefined,
+      points: { show: false }, value: (u, value) => told(value) }))],
+    hooks: { draw: [(u) => drawEvents(u, made)] },
   };
 }
 
-// What happened, as thin lines from the top: the page lists them below.
-function drawMarks(u, notes) {
-  const { ctx, bbox } = u;
+// Of events that would stand on top of each other, the one that says most.
+const WEIGHT = { info: 0, place: 1, version: 2, notice: 3, spike: 4 };
+const APART = 13; // pixels
+
+function spread(u, events) {
+  const shown = [];
+  for (const event of [...events].sort((a, b) => WEIGHT[b.kind] - WEIGHT[a.kind] || b.at_ms - a.at_ms)) {
+    const x = u.valToPos(event.at_ms / 1000, "x");
+    if (x < 0 || x > u.bbox.width / devicePixelRatio) continue;
+    const near = shown.find((one) => Math.abs(one.x - x) < APART);
+    if (near) near.more += 1;
+    else shown.push({ ...event, x, more: 0 });
+  }
+  return shown;
+}
+
+// The marks of the line are for the eye and the mouse: "What changed" has them for all.
+function drawEvents(u, made) {
+  const { ctx, bbox } = u, shown = spread(u, made.events), left = bbox.left / devicePixelRatio;
+  made.lane.replaceChildren(...shown.map((event) => {
+    const node = document.createElement("a");
+    node.className = `mark ${event.kind}`;
+    node.href = event.href;
+    node.tabIndex = -1;
+    node.title = `${weekday(event.at_ms, true)}  ${event.words}${event.more ? `, and ${event.more} more` : ""}`;
+    node.style.left = `${left + event.x}px`;
+    return node;
+  }));
   ctx.save();
-  for (const note of notes) {
-    const x = u.valToPos(note.at_ms / 1000, "x", true);
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.strokeStyle = colour(note.level === "info" ? "--quiet" : "--held");
-    ctx.globalAlpha = note.level === "info" ? 0.35 : 0.9;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const event of shown) {
+    if (event.kind === "info") continue;
+    const x = u.valToPos(event.at_ms / 1000, "x", true);
+    ctx.strokeStyle = colour(`--mark-${event.kind}`);
+    ctx.globalAlpha = event.kind === "spike" ? 0.9 : 0.5;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + (note.level === "info" ? 8 : bbox.height) * 1);
+    ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
   }
   ctx.restore();
 }
 
-function dataOf(kind, history) {
-  const times = history.at_ms;
-  return [times.slice(1).map((ms) => ms / 1000), ...SERIES[kind].lines.map(([name]) => rates(times, history[name]))];
+function dataOf(range, kind, history, ledger) {
+  const { lines } = CHARTS[range][kind];
+  if (range === "week") return weekOf(ledger, lines);
+  return [history.at_ms.slice(1).map((ms) => ms / 1000), ...lines.map((name) => rates(history.at_ms, history[name]))];
+}
+
+function make(place, range, kind, width, data, events, dark) {
+  const made = { place, dark, events, lane: document.createElement("div") };
+  made.lane.className = "lane";
+  made.lane.setAttribute("aria-hidden", "true");
+  place.replaceChildren(made.lane);
+  made.plot = new uPlot(options(range, kind, width, made), data, place);
+  return made;
 }
 
 // Fills each [data-keep="chart-…"] of the page; makes it anew if the colours changed.
-export async function drawCharts(history, notes) {
-  if (history.at_ms.length < 3) return;
+export async function drawCharts(range, history, ledger, events) {
+  if (range === "hour" && history.at_ms.length < 3) return;
   await load();
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  for (const kind of Object.keys(SERIES)) {
-    const place = document.querySelector(`[data-keep="chart-${kind}"]`);
-    let chart = charts.get(kind);
+  for (const kind of Object.keys(CHARTS[range])) {
+    const name = `chart-${range}-${kind}`, place = document.querySelector(`[data-keep="${name}"]`);
+    const chart = charts.get(name), data = dataOf(range, kind, history, ledger);
     if (!place) continue; // another view by now
-    if (chart && (chart.place !== place || chart.dark !== dark)) {
-      chart.plot.destroy();
-      chart = null;
-    }
     const width = Math.max(place.clientWidth, 240);
-    if (!chart) {
-      const made = { place, dark, notes };
-      place.replaceChildren();
-      made.plot = new uPlot(options(kind, width, () => made.notes), dataOf(kind, history), place);
-      charts.set(kind, made);
-      continue;
+    if (chart && chart.place === place && chart.dark === dark) {
+      chart.events = events;
+      if (chart.plot.width !== width) chart.plot.setSize({ width, height: 190 });
+      chart.plot.setData(data);
+    } else {
+      if (chart) chart.plot.destroy();
+      charts.set(name, make(place, range, kind, width, data, events, dark));
     }
-    chart.notes = notes;
-    if (chart.plot.width !== width) chart.plot.setSize({ width, height: 190 });
-    chart.plot.setData(dataOf(kind, history));
   }
 }

@@ -72,7 +72,7 @@ export function hourly(ledger, of) {
 // What each route costs an hour, the largest difference to yesterday first.
 export function spend(ledger) {
   const left = 1 - (ledger.now_ms % 3600000) / 3600000;
-  return ledger.routes.map((one) => ({ route: one.route, now: one.this_hour + one.last_hour * left, yesterday: one.yesterday, jump: one.jump,
+  return ledger.routes.map((one) => ({ route: one.route, first_ms: one.first_ms, now: one.this_hour + one.last_hour * left, yesterday: one.yesterday, jump: one.jump,
     average: one.week / Math.max(1, Math.min(168, (ledger.now_ms - one.first_ms) / 3600000)) }))
     .filter((one) => one.now > 0 || one.yesterday > 0 || one.average > 0)
     .sort((a, b) => (b.jump ? 1 : 0) - (a.jump ? 1 : 0) || Math.abs(b.now - b.yesterday) - Math.abs(a.now - a.yesterday) || b.now - a.now);
@@ -118,6 +118,47 @@ export function clock(ms) {
 export function day(ms) {
   const at = new Date(ms);
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(ms)}`;
+}
+
+const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+// "Tue 24" at midnight, else "06:00"; in full "Tue 24 06:12".
+export function weekday(ms, full) {
+  const at = new Date(ms), date = `${DAYS[at.getDay()]} ${at.getDate()}`;
+  if (full) return `${date} ${clock(ms).slice(0, 5)}`;
+  return at.getHours() || at.getMinutes() ? clock(ms).slice(0, 5) : date;
+}
+
+const HOUR = 3600000;
+
+// The hours of a ledger as columns, those of rest with zeros: a day at least.
+export function weekOf(ledger, names) {
+  const last = ledger.now_ms - ledger.now_ms % HOUR;
+  const first = Math.min(ledger.hours.length ? ledger.hours[0].at_ms : last, last - 23 * HOUR);
+  const times = [], columns = names.map(() => []);
+  const known = new Map(ledger.hours.map((one) => [one.at_ms, one]));
+  for (let at = first; at <= last; at += HOUR) {
+    times.push(at / 1000);
+    names.forEach((name, index) => columns[index].push(known.has(at) ? known.get(at)[name] : 0));
+  }
+  return [times, ...columns];
+}
+
+// Of an hour that was over before the first call, so many hours ago, nothing is known.
+export function moneyOf(dollars, first_ms, now_ms, hours) {
+  return first_ms > 0 && first_ms < now_ms - now_ms % HOUR - (hours - 1) * HOUR ? money(dollars) : "–";
+}
+
+// What became dearer this week, the newest first.
+export function jumps(ledger) {
+  return ledger.routes.flatMap((one) => one.jumps.map((jump) => ({ ...jump, route: one.route })))
+    .sort((a, b) => b.at_ms - a.at_ms);
+}
+
+// "a date in the system part, from byte 1,234 on"
+export function changeWords(change) {
+  const what = { text: "the text differs", length: "one goes on where the other ends", clock: "a time", date: "a date", id: "an identifier", number: "a number", marker: "a cache marker", setting: "a setting", tools: "the tools differ" }[change.kind] || change.kind;
+  return `${what} in the ${change.part} part, from byte ${grouped(change.byte)} on`;
 }
 
 // What stands between a family and its next start: what the page calls it, and how loud.

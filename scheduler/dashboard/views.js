@@ -2,6 +2,7 @@
 // fetch under api/v1; `show` makes the page of what they said.
 import { h } from "./dom.js";
 import * as model from "./model.js";
+import { CHARTS } from "./charts.js";
 import { badge, button, facts, familyLink, pager, routeLink, section, shortId, spark, stateBadge, table, tile, whyBox } from "./tables.js";
 
 const query = (values) => {
@@ -41,18 +42,24 @@ const REASONS = {
 };
 const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "drain order", "slots", "nothing"];
 
+// What binds the family with most of these jobs: the number, until when, and what to do.
+function bindingWords(one, now) {
+  const detail = [model.blockedDetail(one), model.until(one, now)].filter(Boolean).join(" · ");
+  return [h("span", {}, `${one.why} `), detail ? h("span", { class: "detail" }, detail) : null, one.advice ? h("span", { class: "advice" }, ` Advice: ${one.advice}.`) : null];
+}
+
 function reasonRows(overview) {
-  const most = Math.max(1, ...Object.values(overview.blocked).map((one) => one.waiting));
+  const largest = Math.max(1, ...Object.values(overview.blocked).map((one) => one.waiting));
   const rows = REASON_ORDER.filter((kind) => overview.blocked[kind] && overview.blocked[kind].waiting > 0);
   if (rows.length === 0) return h("p", { class: "empty" }, "No job waits.");
   return h("ul", { class: "reasons" }, rows.map((kind) => {
-    const one = overview.blocked[kind];
+    const one = overview.blocked[kind], most = one.most && one.most.blocked_kind === kind ? one.most : null;
     return h("li", { "data-key": kind }, h("a", { href: model.makeHash("families", "", { blocked: kind, show: "all" }) },
       badge(model.blockedTone(kind), kind === "nothing" ? "may start" : model.blockedWord(kind)),
-      h("span", { class: "sentence" }, REASONS[kind]),
+      h("span", { class: "sentence" }, most ? bindingWords(most, overview.now_ms) : REASONS[kind]),
       h("svg", { class: `meter ${model.blockedTone(kind)}`, viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
         h("rect", { x: 0, y: 0, width: 100, height: 6, class: "track" }),
-        h("rect", { x: 0, y: 0, width: Math.max(1, one.waiting * 100 / most).toFixed(1), height: 6, class: "fill" })),
+        h("rect", { x: 0, y: 0, width: Math.max(1, one.waiting * 100 / largest).toFixed(1), height: 6, class: "fill" })),
       h("span", { class: "count" }, h("b", {}, model.grouped(one.waiting)), ` ${one.waiting === 1 ? "job" : "jobs"} · ${model.grouped(one.families)} ${one.families === 1 ? "family" : "families"}`),
       h("span", { class: "oldest" }, one.oldest_ms ? `longest ${model.age(one.oldest_ms, overview.now_ms)}` : "")));
   }));
@@ -106,7 +113,7 @@ function moneyTiles(ledger) {
   if (!ledger.week.cost) return [];
   const top = model.avoidable(ledger)[0];
   return [
-    tile("Dollars an hour", model.money(model.hourly(ledger, (sums) => sums.cost)), `last hour ${model.money(ledger.last_hour.cost)}, this hour yesterday ${model.money(ledger.yesterday.cost)}`, "", "#/routes"),
+    tile("Dollars an hour", model.money(model.hourly(ledger, (sums) => sums.cost)), `last hour ${model.moneyOf(ledger.last_hour.cost, ledger.since_ms, ledger.now_ms, 1)}, this hour yesterday ${model.moneyOf(ledger.yesterday.cost, ledger.since_ms, ledger.now_ms, 24)}`, "", "#/routes"),
     tile("Avoidable an hour", model.money(model.hourly(ledger, (sums) => sums.avoidable)), top ? `mostly ${model.causeWord(top.cause)}` : "nothing to blame", top ? "amber" : ""),
   ];
 }
@@ -117,9 +124,9 @@ function spendTable(ledger) {
   return table("Dollars an hour, by route", [
     { label: "Route", class: "name", cell: (one) => routeLink(one.route) },
     { label: "Now", number: true, cell: (one) => h("b", {}, model.money(one.now)) },
-    { label: "Yesterday", number: true, cell: (one) => model.money(one.yesterday) },
+    { label: "Yesterday", number: true, cell: (one) => model.moneyOf(one.yesterday, one.first_ms, ledger.now_ms, 24) },
     { label: "Week", number: true, cell: (one) => model.money(one.average) },
-    { label: "Dearer", cell: (one) => one.jump ? [badge("held", `since ${model.day(one.jump.at_ms).slice(5, 16)}`), h("span", { class: "detail" }, `from ${model.money(one.jump.from)}`)] : h("span", { class: "quiet" }, "no") },
+    { label: "Dearer", cell: (one) => one.jump ? [badge("held", `since ${model.weekday(one.jump.at_ms, true)}`), h("span", { class: "detail" }, `from ${model.money(one.jump.from)}`)] : h("span", { class: "quiet" }, "no") },
   ], rows, { id: "route", empty: "Nothing was paid yet." });
 }
 
@@ -130,18 +137,57 @@ function avoidableList(ledger) {
     h("span", { class: "detail" }, ` ${one.meaning} ${model.remedy(one.cause)}`))));
 }
 
-// What changed, as one line of events: new prefixes from the ledger, the rest from the notes.
-export function changesOf(ledger) {
-  const versions = ledger.changes.map((one) => ({ at_ms: one.at_ms, tone: "later", route: one.route, family: one.family,
-    words: one.twin ? `came to ${one.place} too` : `has a new prefix, v${one.number}` }));
-  const notes = ledger.notes.map((one) => ({ at_ms: one.at_ms, tone: one.level === "info" ? "rest" : "held", route: one.route, budget: one.budget, family: one.family, words: model.noteWords(one.text) }));
-  return [...versions, ...notes].sort((a, b) => b.at_ms - a.at_ms);
+function savedWords(ledger) {
+  return h("p", { class: "saved" }, h("b", {}, model.money(ledger.week.saved)), " saved by holding this week ",
+    h("span", { class: "detail" }, "What bursts have cost, against the same arrivals all started at once (simulated)."));
 }
+
+// What a route's step in price was: how much, since when, what came with it.
+function jumpBox(one) {
+  const version = one.version, change = version && version.change;
+  return h("div", { class: "why held", "data-key": `jump-${one.route}-${one.at_ms}` },
+    h("strong", {}, `${model.weekday(one.at_ms, true)}: ${one.route} became dearer`),
+    h("p", {}, routeLink(one.route), " went from ", h("b", {}, model.money(one.from)), " to ", h("b", {}, model.money(one.to)), " an hour",
+      one.until_ms ? ` until ${model.weekday(one.until_ms, true)}` : "", ": ", h("b", {}, model.money(one.extra)), " more than before."),
+    version ? h("p", {}, `Its version v${version.number} `, familyLink(version.family), ` came ${model.weekday(version.first_ms, true)}`,
+      change ? [": ", h("b", {}, model.changeWords(change)), `. ${["text", "length"].includes(change.kind) ? "" : change.fix}`] : ".") : h("p", { class: "quiet" }, "No new version came then: look at its causes and at its load."));
+}
+
+// What happened, for the line above the charts and the list below: new prefixes and spikes
+// from the ledger, the rest from the notes.
+export function changesOf(ledger) {
+  const versions = ledger.changes.map((one) => ({ at_ms: one.at_ms, kind: one.twin ? "place" : "version", route: one.route, family: one.family,
+    words: one.twin ? `came to ${one.place} too` : `has a new prefix, v${one.number}${one.change ? `: ${model.changeWords(one.change)}` : ""}` }));
+  const spikes = ledger.bursts.filter((one) => one.spike).map((one) => ({ at_ms: one.start_ms, kind: "spike", route: one.route, family: one.family,
+    words: `wrote its prefix ${model.grouped(one.extra_writes)} times too often in a burst` }));
+  const notes = ledger.notes.map((one) => ({ at_ms: one.at_ms, kind: one.level === "info" ? "info" : "notice", route: one.route, budget: one.budget, family: one.family, words: model.noteWords(one.text) }));
+  return [...versions, ...spikes, ...notes].sort((a, b) => b.at_ms - a.at_ms);
+}
+
+export function eventsOf(ledger) {
+  return changesOf(ledger).map((one) => ({ at_ms: one.at_ms, kind: one.kind, words: [one.route || one.budget, one.words].filter(Boolean).join(" "),
+    href: one.family ? model.makeHash("family", one.family) : one.route ? model.makeHash("route", one.route) : "#/overview" }));
+}
+
+const MARKS = [["version", "new version"], ["spike", "creation spike"], ["notice", "parked, paused, switched"], ["place", "one more place"], ["info", "the scheduler"]];
 
 function changeList(changes) {
   if (changes.length === 0) return h("p", { class: "empty" }, "No new prefix, no restart, no account parked, no switch.");
-  return h("ol", { class: "changes" }, changes.slice(0, 8).map((one) => h("li", { class: one.tone }, h("time", { datetime: new Date(one.at_ms).toISOString() }, model.day(one.at_ms)),
+  return h("ol", { class: "changes" }, changes.slice(0, 10).map((one) => h("li", {}, h("span", { class: `mark ${one.kind}`, "aria-hidden": "true" }), h("time", { datetime: new Date(one.at_ms).toISOString() }, model.day(one.at_ms)),
     h("span", {}, one.route ? [routeLink(one.route), " "] : null, one.budget ? [h("code", {}, one.budget), " "] : null, one.words, one.family ? [" ", familyLink(one.family)] : null))));
+}
+
+function rangeLinks(range) {
+  return h("div", { class: "ranges", role: "group", "aria-label": "Range of the charts" }, [["hour", "Last hour"], ["week", "This week"]].map(([name, words]) =>
+    h("a", { href: model.makeHash("overview", "", { range: name === "hour" ? "" : name }), "aria-current": name === range ? "true" : null }, words)));
+}
+
+// Two charts under one line of events.
+function pastSection(range) {
+  return h("section", {}, h("div", { class: "sectionhead" }, h("h2", {}, "Reads against writes, and what happened"),
+    h("ul", { class: "marks" }, MARKS.map(([kind, words]) => h("li", {}, h("span", { class: `mark ${kind}`, "aria-hidden": "true" }), words))), rangeLinks(range)),
+    h("div", { class: "pair" }, Object.entries(CHARTS[range]).map(([kind, { title }]) => h("div", { "data-key": `${range}-${kind}` }, h("h3", {}, title),
+      h("div", { class: "chart", "data-keep": `chart-${range}-${kind}` }, h("p", { class: "empty" }, "A line needs ten seconds."))))));
 }
 
 // How long entries really live, what was sent ahead, what went past WarmQ.
@@ -179,13 +225,13 @@ export function causeTable(ledger) {
   ].filter(Boolean), model.causes(ledger.this_hour, ledger.week), { id: "cause", empty: "Nothing was written yet." });
 }
 
-function ledgerNotes(ledger) {
+function ledgerNotes(ledger, withSaved) {
   return [
     ledger.week.cost > 0 || ledger.week.calls === 0 ? null : h("p", { class: "quiet" }, "No dollars are shown: no price is known of these models (models[].price_input in the configuration)."),
     ledger.week.unpriced > 0 && ledger.week.cost > 0 ? h("p", { class: "quiet" }, `${model.grouped(ledger.week.unpriced)} calls were of models without a price; they are in no dollar figure.`) : null,
     ledger.week.unreported > 0 ? h("p", { class: "quiet" }, `${model.grouped(ledger.week.unreported)} calls said nothing of their usage; they are in no figure here.`) : null,
     ledger.sums_up ? null : h("p", { class: "amber" }, "Parts of the record were lost: these sums are too small."),
-    ledger.week.saved > 0 ? h("p", { class: "quiet" }, `Holding has saved ${model.money(ledger.week.saved)} in bursts this week: their price against that of the same arrivals, all started at once (simulated).`) : null,
+    withSaved && ledger.week.saved > 0 ? savedWords(ledger) : null,
   ];
 }
 
@@ -205,6 +251,8 @@ export function burstTable(ledger, withRoute) {
   ].filter(Boolean), ledger.bursts.slice(0, 12), { empty: "No burst yet: ten starts of one prefix within ten seconds, after a minute of rest." });
 }
 
+export const rangeOf = (at) => (param(at, "range") === "week" ? "week" : "hour");
+
 // ---- the first view ------------------------------------------------------------------
 
 export const overview = {
@@ -221,6 +269,7 @@ export const overview = {
       live.pressure ? h("div", { class: "why budget" }, h("strong", {}, "Redis is nearly full"), h("p", {}, "It uses more than 90 % of its maxmemory; producers wait.")) : null,
       live.budgets.filter(model.isForeign).map((one) => h("div", { class: "why held" }, h("strong", {}, "Somebody else uses an account"),
         h("p", {}, h("code", {}, one.name), `: at least ${model.grouped(one.requests_foreign)} requests of the last 15 minutes did not come through WarmQ, beside ${model.grouped(one.requests_own)} that did. They take from its limits and may push prefixes out of its cache.`))),
+      model.jumps(data.ledger).slice(0, 3).map(jumpBox),
       h("div", { class: "tiles" },
         tile("Waiting", model.grouped(live.all.waiting), live.all.oldest_ms ? `longest ${model.age(live.all.oldest_ms, now)}` : "nobody waits", "", "#/families?sort=waiting"),
         tile("Held back", model.grouped(held.waiting), held.waiting ? `in ${model.grouped(held.families)} ${held.families === 1 ? "family" : "families"}` : "all may start", held.waiting ? "amber" : "", "#/families?show=held"),
@@ -231,12 +280,10 @@ export const overview = {
         moneyTiles(data.ledger)),
       data.ledger.week.cost > 0 ? h("div", { class: "pair" },
         section("Dollars an hour: now, at this hour yesterday, on average this week", spendTable(data.ledger)),
-        section("What could be avoided", avoidableList(data.ledger))) : null,
+        section("What could be avoided, what was saved", avoidableList(data.ledger), savedWords(data.ledger))) : null,
       section("Why jobs wait", reasonRows(live)),
+      pastSection(rangeOf(at)),
       section("What changed", changeList(changesOf(data.ledger))),
-      h("div", { class: "pair" },
-        section("Tokens a minute", h("div", { class: "chart", "data-keep": "chart-tokens" }, h("p", { class: "empty" }, "A line needs ten seconds."))),
-        section("Jobs a minute", h("div", { class: "chart", "data-keep": "chart-jobs" }, h("p", { class: "empty" }, "A line needs ten seconds.")))),
       section("What was written, and why", causeTable(data.ledger), ledgerNotes(data.ledger)),
       section("Bursts", burstTable(data.ledger, true)),
       section("How long entries really live", lifetimeTable(data.ledger)),
@@ -263,13 +310,11 @@ function familyColumns(now, may) {
     { label: "Blocked on", sort: "blocked", class: "blocked", cell: (one) => one.waiting > 0 || one.paused
       ? [badge(model.blockedTone(one.blocked_kind), model.blockedShort(one)), h("span", { class: "detail" }, model.until(one, now) || model.blockedDetail(one) || (one.blocked_kind === "drain order" && one.rank ? "" : ""))]
       : h("span", { class: "quiet" }, "–") },
-    { label: "Waiting", sort: "waiting", number: true, class: "waiting", cell: (one) => [spark(one.backlog, "backlog of the last ten minutes"), h("b", {}, model.grouped(one.waiting || 0))] },
-    { label: "Oldest", sort: "oldest", number: true, cell: (one) => one.waiting > 0 ? model.age(one.oldest_ms, now) : "–" },
-    { label: "In flight", sort: "running", number: true, cell: (one) => [model.grouped(one.running || 0), one.window ? h("span", { class: "detail" }, ` / ${model.grouped(one.window)}`) : null] },
+    { label: "Waiting", sort: "waiting", number: true, class: "waiting", cell: (one) => [spark(one.backlog, "backlog of the last ten minutes"), h("b", {}, model.grouped(one.waiting || 0)), one.waiting > 0 ? h("span", { class: "detail under" }, `oldest ${model.age(one.oldest_ms, now)}`) : null] },
+    { label: "In flight", sort: "running", number: true, cell: (one) => [model.grouped(one.running || 0), one.window ? h("span", { class: "detail" }, ` / ${model.grouped(one.window)}`) : null, one.drain_s === undefined ? null : h("span", { class: "detail under" }, `drained in ${model.estimate(one.drain_s)}`)] },
     { label: "Prefix hits", sort: "prefix_hit_ratio", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
     { label: "Tokens read", sort: "token_read_ratio", number: true, cell: (one) => model.percent(one.token_read_ratio) },
     { label: "Read / written / uncached", sort: "tokens", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
-    { label: "Drained in", number: true, cell: (one) => model.estimate(one.drain_s) },
     may ? { label: "", class: "act", cell: (one) => one.paused
       ? button("Resume", "act", { path: `families/${one.id}/resume`, done: "Resumed." }, { "aria-label": `Resume ${one.route} ${shortId(one.id)}` })
       : button("Pause", "act", { path: `families/${one.id}/pause`, done: "Paused." }, { "aria-label": `Pause ${one.route} ${shortId(one.id)}` }) } : null,
@@ -282,10 +327,18 @@ export function familyTable(data, at, may, sortable) {
     empty: "No family matches. What was admitted long ago and has no work is forgotten." });
 }
 
+// Why there are so many of them, and what that has cost: drift, or really different texts.
+function singlesCause(ledger) {
+  const drift = ledger.week.causes.find((one) => one.cause === "drift");
+  if (!drift) return "No two of them are nearly alike.";
+  return [h("b", {}, "Cause: drift. "), `${model.grouped(drift.calls)} requests this week were nearly alike, and each paid for all of it: ${model.grouped(drift.written + drift.full)} tokens`,
+    ledger.week.cost > 0 ? [", ", h("b", {}, model.money(drift.extra)), " more than reading"] : "", ". ", h("code", {}, "warmq explain a.json b.json"), " shows the first byte in which two differ."];
+}
+
 export const families = {
   title: "Families",
-  read: (at) => ({ page: `families${query({ sort: param(at, "sort"), order: param(at, "order"), show: param(at, "show", "families"), blocked: param(at, "blocked"), q: param(at, "q"), offset: param(at, "offset") })}` }),
-  show: (at, { page }, live, may) => [
+  read: (at) => ({ page: `families${query({ sort: param(at, "sort"), order: param(at, "order"), show: param(at, "show", "families"), blocked: param(at, "blocked"), q: param(at, "q"), offset: param(at, "offset") })}`, ledger: ["ledger", 5000] }),
+  show: (at, { page, ledger }, live, may) => [
     heading("Families", h("span", { class: "quiet" }, `${model.grouped(page.total)} shown of ${model.grouped(page.all.families)}`)),
     h("form", { class: "filters", role: "search", "data-do": "search" },
       h("label", { class: "grow" }, h("span", {}, "Find"), h("input", { name: "q", type: "search", placeholder: "route, id, pool or account ( / )", value: param(at, "q", ""), "data-keep": "search", autocomplete: "off", "data-do": "filter" })),
@@ -294,8 +347,8 @@ export const families = {
       select("sort", "Order", [["work", "most work"], ["waiting", "most waiting"], ["oldest", "longest wait"], ["running", "most in flight"], ["written", "most written"], ["route", "route"]], param(at, "sort", "work"))),
     page.singles.families > 0 && !["singles", "all"].includes(param(at, "show", "families"))
       ? h("p", { class: "folded" }, h("a", { href: "#/families?show=singles" }, `${model.grouped(page.singles.families)} families of one job each`),
-        ` are not shown: ${model.grouped(page.singles.waiting)} wait, ${model.grouped(page.singles.running)} run. Nobody shares their prefix, so they are neither held nor marked. `,
-        "If their prompts should be alike, ", h("code", {}, "warmq explain a.json b.json"), " shows the first byte in which two differ.") : null,
+        ` are one line here: ${model.grouped(page.singles.waiting)} wait, ${model.grouped(page.singles.running)} run. Nobody shares their prefix, so they are neither held nor marked`,
+        page.singles.uncached ? ` and had ${model.compact(page.singles.uncached)} tokens in full` : "", ". ", singlesCause(ledger)) : null,
     familyTable(page, at, may, true),
     pager(page.total, page.offset, page.limit, page.families.length),
   ],
@@ -422,8 +475,11 @@ function paid(ledger, route, name) {
 }
 
 function paidColumns(ledger) {
-  return ledger.week.cost > 0 ? [["this_hour", "$ this hour"], ["last_hour", "$ last hour"], ["yesterday", "$ yesterday"], ["week", "$ this week"], ["avoidable", "$ avoidable"]]
-    .map(([name, label]) => ({ label, number: true, cell: (one) => paid(ledger, one.route, name) })) : [];
+  const under = (one, name, words) => h("span", { class: "detail under" }, `${words} ${paid(ledger, one.route, name)}`);
+  const before = (one) => (ledger.routes.find((other) => other.route === one.route) || {});
+  return ledger.week.cost > 0 ? [
+    { label: "Paid this hour", number: true, cell: (one) => [paid(ledger, one.route, "this_hour"), h("span", { class: "detail under" }, `yesterday ${model.moneyOf(before(one).yesterday, before(one).first_ms, ledger.now_ms, 24)}`)] },
+    { label: "Paid this week", number: true, cell: (one) => [paid(ledger, one.route, "week"), under(one, "avoidable", "avoidable")] }] : [];
 }
 
 export const routes = {
@@ -432,17 +488,15 @@ export const routes = {
   show: (at, { page, ledger }, live) => [
     heading("Routes", h("span", { class: "quiet" }, `${model.grouped(page.total)} in memory`)),
     table("Routes", [
-      { label: "Route", class: "name", cell: (one) => [h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route), live.unheld.includes(one.route) ? [" ", badge("held", "not held")] : null] },
-      { label: "Versions", number: true, cell: (one) => [model.grouped(one.families - one.singles), one.singles ? h("span", { class: "detail" }, ` + ${model.grouped(one.singles)} of one job`) : null] },
-      { label: "Waiting", number: true, cell: (one) => model.grouped(one.waiting) },
-      { label: "Oldest", number: true, cell: (one) => model.age(one.oldest_ms, page.now_ms) },
+      { label: "Route", class: "name", cell: (one) => [h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route), live.unheld.includes(one.route) ? [" ", badge("held", "not held")] : null, one.seen_ms ? h("span", { class: "detail" }, `last job ${model.age(one.seen_ms, page.now_ms)} ago`) : null] },
+      { label: "Versions", number: true, cell: (one) => [model.grouped(one.families - one.singles), one.singles ? h("span", { class: "detail under" }, `+ ${model.grouped(one.singles)} of one job`) : null] },
+      { label: "Waiting", number: true, cell: (one) => [model.grouped(one.waiting), one.waiting > 0 ? h("span", { class: "detail under" }, `oldest ${model.age(one.oldest_ms, page.now_ms)}`) : null] },
       { label: "In flight", number: true, cell: (one) => model.grouped(one.running) },
       { label: "Jobs done", number: true, cell: (one) => model.grouped(one.jobs_done) },
       { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
       { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
       { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
       ...paidColumns(ledger),
-      { label: "Last job came", number: true, cell: (one) => one.seen_ms ? `${model.age(one.seen_ms, page.now_ms)} ago` : "–" },
     ], page.routes, { empty: "No job has been admitted yet.", id: "route" }),
     pager(page.total, page.offset, page.limit, page.routes.length),
   ],
@@ -475,10 +529,10 @@ export const route = {
         { label: "State", cell: (family) => stateBadge(family, page.now_ms) },
         { label: "Share of jobs", number: true, cell: (family) => one.jobs_done ? model.percent(family.jobs_done / one.jobs_done) : "–" },
         { label: "Prefix", number: true, cell: (family) => family.tokens ? `${model.grouped(family.tokens)} tokens` : "–" },
-        ...familyColumns(page.now_ms, may).slice(2, 8),
-        { label: "Last job came", number: true, cell: (family) => `${model.age(family.seen_ms, page.now_ms)} ago` },
+        ...familyColumns(page.now_ms, may).slice(2, 7),
+        { label: "Last job", number: true, cell: (family) => `${model.age(family.seen_ms, page.now_ms)} ago` },
       ], page.families, { id: "id" }), pager(page.total, page.offset, page.limit, page.families.length)),
-      ledger ? section("What was written, and why", causeTable(ledger), ledgerNotes(ledger)) : null,
+      ledger ? section("What was written, and why", causeTable(ledger), ledgerNotes(ledger, true)) : null,
       ledger ? section("Bursts", burstTable(ledger, false)) : null,
     ];
   },
@@ -502,7 +556,7 @@ function driftBox(drift, ledger) {
   const cause = ledger && ledger.week.causes.filter((one) => ["new_version", "drift"].includes(one.cause)).reduce((sum, one) => sum + one.extra, 0);
   return h("div", { class: "why held" }, h("strong", {}, `The last change: ${drift.kind}`),
     h("p", {}, newer && older ? [h("b", {}, `v${newer.number}`), " ", familyLink(drift.newer), " came on ", model.day(newer.first_ms), " beside ", h("b", {}, `v${older.number}`), " ", familyLink(drift.older), ". "] : null,
-      `They differ in the ${drift.part} part from byte ${model.grouped(drift.byte)} on. ${drift.fix}`),
+      `They differ in the ${drift.part} part from byte ${model.grouped(drift.byte)} on. ${["text", "length"].includes(drift.kind) ? "" : drift.fix}`),
     cause > 0 ? h("p", {}, `New versions and drift of this route have cost ${model.money(cause)} more than reading this week.`) : null,
     drift.newer_text !== undefined ? h("pre", {}, `${drift.older_text}\n${drift.newer_text}`) : null);
 }
@@ -513,8 +567,9 @@ function versionTable(ledger) {
     { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : [one.alive ? badge("go", "alive") : badge("rest", "gone"), one.twin ? h("span", { class: "detail" }, "the same text elsewhere") : null] },
     ledger.versions.some((one) => one.place !== ledger.versions[0].place) ? { label: "Place", cell: (one) => one.place } : null,
     { label: "Share now", number: true, cell: (one) => one.alive ? model.percent(one.share) : "–" },
-    { label: "First seen", cell: (one) => model.day(one.first_ms) },
-    { label: "Last seen", cell: (one) => model.day(one.last_ms) },
+    ledger.versions.some((one) => one.change) ? { label: "What it changed", class: "name", cell: (one) => one.change ? [model.changeWords(one.change), ["text", "length"].includes(one.change.kind) ? null : h("span", { class: "detail" }, one.change.fix)] : h("span", { class: "quiet" }, "–") } : null,
+    { label: "First seen", class: "time", cell: (one) => model.weekday(one.first_ms, true) },
+    { label: "Last seen", class: "time", cell: (one) => model.weekday(one.last_ms, true) },
     { label: "Prefix", number: true, cell: (one) => one.tokens ? `${model.grouped(one.tokens)} tokens` : "–" },
     { label: "Answers", number: true, cell: (one) => model.grouped(one.answers) },
     { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
@@ -574,10 +629,16 @@ export const places = {
 function drainsByRoute(drains) {
   const routes = new Map();
   for (const one of drains) {
-    const route = one.route || shortId(one.family), sum = routes.get(route) || { route, family: one.family, families: 0, running: 0 };
-    routes.set(route, { ...sum, families: sum.families + 1, running: sum.running + one.running });
+    const route = one.route || shortId(one.family), sum = routes.get(route) || { route, family: one.family, ids: new Set(), running: 0 };
+    routes.set(route, { ...sum, ids: sum.ids.add(one.family), running: sum.running + one.running, since_ms: Math.min(sum.since_ms || Infinity, one.since_ms || Infinity) });
   }
-  return [...routes.values()].sort((a, b) => b.running - a.running);
+  return [...routes.values()].map((one) => ({ ...one, families: one.ids.size, since_ms: Number.isFinite(one.since_ms) ? one.since_ms : 0 })).sort((a, b) => b.running - a.running);
+}
+
+function drainWords(drains, now) {
+  if (drains.length === 0) return h("span", { class: "quiet" }, "nothing");
+  return drainsByRoute(drains).map((one, index) => [index ? ", " : "", one.families === 1 ? familyLink(one.family, one.route) : routeLink(one.route),
+    h("span", { class: "detail" }, ` ${model.grouped(one.running)}${one.families > 1 ? ` in ${one.families} families` : ""}${one.since_ms ? `, for ${model.age(one.since_ms, now)}` : ""}`)]);
 }
 
 function workerButtons(one) {
@@ -597,10 +658,10 @@ export const workers = {
   show: (at, { page, next }, live, may) => {
     const pools = new Map();
     for (const one of page.workers) {
-      const pool = pools.get(one.pool) || { name: one.pool, workers: 0, slots: 0, busy: 0 };
-      pools.set(one.pool, { ...pool, workers: pool.workers + 1, slots: pool.slots + one.slots, busy: pool.busy + one.busy });
+      const pool = pools.get(one.pool) || { name: one.pool, workers: 0, slots: 0, busy: 0, drains: [] };
+      pools.set(one.pool, { ...pool, workers: pool.workers + 1, slots: pool.slots + one.slots, busy: pool.busy + one.busy, drains: [...pool.drains, ...one.drains] });
     }
-    for (const one of next.pools) if (!pools.has(one.name)) pools.set(one.name, { name: one.name, workers: 0, slots: one.slots, busy: 0 });
+    for (const one of next.pools) if (!pools.has(one.name)) pools.set(one.name, { name: one.name, workers: 0, slots: one.slots, busy: 0, drains: [] });
     const rows = [...pools.values()].map((pool) => ({ ...pool, waiting: next.families.filter((one) => one.pool === pool.name).reduce((sum, one) => sum + (one.waiting || 0), 0),
       later: next.families.filter((one) => one.pool === pool.name && one.blocked_kind === "drain order" && one.running === 0).slice(0, 3) }));
     return [
@@ -609,6 +670,7 @@ export const workers = {
         { label: "Pool", cell: (one) => h("b", {}, one.name) },
         { label: "Workers", number: true, cell: (one) => one.workers ? model.grouped(one.workers) : badge("stuck", "none") },
         { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
+        { label: "Drains now", cell: (one) => drainWords(one.drains, page.now_ms) },
         { label: "Waiting", number: true, cell: (one) => model.grouped(one.waiting) },
         { label: "Next", cell: (one) => one.later.length ? one.later.map((family, index) => [index ? ", " : "", familyLink(family.id, family.route)]) : h("span", { class: "quiet" }, "–") },
       ], rows, { id: "name", empty: "No pool is known: no job has come and no worker has called." }),
@@ -617,7 +679,7 @@ export const workers = {
         { label: "Pool", cell: (one) => one.pool },
         { label: "State", cell: (one) => [badge({ running: "go", quiet: "pause" }[one.state] || "later", one.state), one.unreached.map((name) => [" ", badge("stuck", `does not reach ${name}`)])] },
         { label: "Busy of slots", number: true, cell: (one) => `${model.grouped(one.busy)} / ${model.grouped(one.slots)}` },
-        { label: "Drains now", cell: (one) => one.drains.length ? drainsByRoute(one.drains).map((drain, index) => [index ? ", " : "", drain.families === 1 ? familyLink(drain.family, drain.route) : routeLink(drain.route), h("span", { class: "detail" }, ` ${model.grouped(drain.running)}${drain.families > 1 ? ` in ${drain.families} families` : ""}`)]) : h("span", { class: "quiet" }, "nothing") },
+        { label: "Drains now", cell: (one) => drainWords(one.drains, page.now_ms) },
         { label: "Writing", number: true, cell: (one) => one.writing ? badge("held", model.grouped(one.writing)) : "–" },
         { label: "Up for", number: true, cell: (one) => model.age(one.since_ms, page.now_ms) },
         may ? { label: "", class: "act", cell: workerButtons } : null,

@@ -131,3 +131,27 @@ test("only what is cold and has no jobs is offered to be written ahead", () => {
   assert.equal(model.mayWarm({ state: "cold", waiting: 0, paused: true }), false);
   assert.equal(model.mayWarm({ state: "warm", waiting: 0 }), false);
 });
+
+const HOUR = 3600000;
+
+test("the hours of rest are zeros of a line, and a day is shown at least", () => {
+  const now = 480000 * HOUR + 1234, hours = [{ at_ms: (480000 - 30) * HOUR, cost: 2 }, { at_ms: 480000 * HOUR, cost: 3 }];
+  const [times, cost] = model.weekOf({ now_ms: now, hours }, ["cost"]);
+  assert.equal(times.length, 31);
+  assert.deepEqual([cost[0], cost[1], cost[30]], [2, 0, 3]);
+  assert.equal(model.weekOf({ now_ms: now, hours: [] }, ["cost"])[0].length, 24);
+});
+
+test("an hour that was over before the first call is unknown, not free", () => {
+  const now = 480000 * HOUR + 1234;
+  assert.equal(model.moneyOf(0, now - 1000, now, 1), "–");
+  assert.equal(model.moneyOf(0, now - HOUR, now, 1), "$0");
+  assert.equal(model.moneyOf(0, now - 2 * HOUR, now, 24), "–");
+  assert.equal(model.moneyOf(2, now - 25 * HOUR, now, 24), "$2.00");
+});
+
+test("jumps of all routes come in the order of time, and a change has its byte", () => {
+  const ledger = { routes: [{ route: "a", jumps: [{ at_ms: 1 }] }, { route: "b", jumps: [{ at_ms: 3 }, { at_ms: 2 }] }] };
+  assert.deepEqual(model.jumps(ledger).map((one) => one.route + one.at_ms), ["b3", "b2", "a1"]);
+  assert.equal(model.changeWords({ kind: "date", part: "system", byte: 1234 }), "a date in the system part, from byte 1,234 on");
+});

@@ -51,9 +51,11 @@ class Traffic(threading.Thread):
         turn = 0
         while not self.stop.is_set():
             route, tokens, count = ROUTES[turn % len(ROUTES)]
-            self.add(route, long_text(tokens, f"{route} v{turn // 9} "), count)
+            # A prompt with a date in it: each day is a new version.
+            day = f"You answer for {route}. Today is 2026-11-{20 + turn // 9}. "
+            self.add(route, day + long_text(tokens, f"{route} "), count)
             if turn % 3 == 0:  # the same prefix at a second account
-                self.add(route, long_text(tokens, f"{route} v{turn // 9} "), count // 4, "backup")
+                self.add(route, day + long_text(tokens, f"{route} "), count // 4, "backup")
             for n in range(4):
                 self.add("ad-hoc", long_text(2500, f"{turn}-{n} "), 1)
             turn += 1
@@ -73,7 +75,7 @@ def prepare(stack):
                         "the family that is paused")[0]
     stack.act(f"families/{family['id']}/pause")
     time.sleep(10)
-    traffic.add("support/triage", long_text(16000, "support/triage after the deploy "), 150)
+    traffic.add("support/triage", long_text(16000, "You answer for support/triage. Be brief. "), 150)
     return traffic
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from fleet import anthropic_body, long_text, wait_until
 from stack import Stack
+from test_85_money import store_hours
 
 
 def follow(browser, stack, word, sentence, route="triage"):
@@ -91,6 +92,10 @@ def test_because_the_output_budget_is_used_up(browser, tmp_path):
         stack.start_all(1, 20)
         stack.send(30, max_tokens=1000)
         stack.await_blocked("budget", seconds=60)
+        browser.open(stack.url)  # which limit binds, with its number, before anybody clicks
+        browser.wait_text("allows 4000 output tokens a minute, and they are used up", ".reasons")
+        browser.wait_text("4,000 a minute, 1,000 reserved by each: 4 at once", ".reasons")
+        browser.wait_text("Advice: answers have", ".reasons")
         follow(browser, stack, "budget",
                "allows 4000 output tokens a minute, and they are used up.")
         browser.wait_text("output budget", ".why strong")
@@ -114,6 +119,10 @@ def test_because_others_are_drained_first(browser, tmp_path):
                route)
         browser.do("hash", hash="#/workers")
         browser.wait_text("triage", "main")
+        browser.wait_text(", for ", "main")
+        [worker] = stack.api("workers")["workers"]
+        began = {one["since_ms"] for one in worker["drains"] if one["route"] == "triage"}
+        assert 0 < min(began) < stack.api("overview")["now_ms"]
 
 
 @pytest.mark.parametrize("word", ["cold", "warm until"])
@@ -131,7 +140,8 @@ def test_and_what_is_warm_is_said_in_words(browser, tmp_path, word):
 
 
 def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(browser, tmp_path):
-    """What last Tuesday's price jump was: the route, the byte, the dollars."""
+    """The route, the byte, the dollars: now, and six days later, when the old prefix is
+    forgotten by everybody else."""
     def send(stack, date, reply):
         system = f"You are the triage desk. Today is {date}. " + long_text(6000, "policy ")
         stack.enqueue([anthropic_body(f"Question {n}", system) for n in range(12)], reply,
@@ -142,19 +152,67 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         stack.start_all(1, 20)
         send(stack, "2026-11-23", "first")
         send(stack, "2026-11-24", "second")
-        ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 24 and one)(
-            stack.api("ledger?route=triage")), 60, "the ledger")
+        ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 24 and
+                                     one["versions"][0].get("change") and one)(
+            stack.api("ledger?route=triage")), 60, "the ledger, and what the new version changed")
         cause = next(one for one in ledger["week"]["causes"] if one["cause"] == "new_version")
         assert cause["written"] > 6000 and cause["cost"] > 0
         browser.open(stack.url + "#/overview")
         browser.wait_text("new version")
+        drift = stack.api("drift?route=triage")
+        change = f"a date in the system part, from byte {drift['byte']} on"
+        browser.wait_text(f"has a new prefix, v2: {change}", ".changes")
         browser.do("hash", hash="#/routes")
         browser.do("click", selector="td.name a:has-text('triage')")
         browser.wait_text("The last change: date", ".why.held")
         text = browser.text(".why.held")
-        drift = stack.api("drift?route=triage")
         assert f"system part from byte {drift['byte']}" in text
         assert "Move the date behind the shared part" in text
         assert "v2" in text and "v1" in text
         assert f"${cause['extra']:.2f}" in text
         assert "2026-11-24" not in text.replace("2026-11-24 ", ""), "no prompt without rights"
+
+        tuesday(stack)
+        route = wait_until(lambda: next((one for one in stack.api("ledger")["routes"]
+                                         if [jump["extra"] for jump in one["jumps"]] == [40]),
+                                        None), 60, "every hour of the week to be read back")
+        [jump] = route["jumps"]
+        assert (jump["from"], jump["to"]) == (1, 9)
+        assert jump["until_ms"] - jump["at_ms"] == 5 * 3600000
+        browser.open(stack.url)
+        browser.wait_text("triage became dearer", ".why.held")
+        browser.wait_text(change, ".why.held")
+        text = browser.text(".why.held")
+        assert "went from $1.00 to $9.00 an hour" in text and "$40.00 more than before" in text
+        assert f"version v2 {route['jumps'][0]['version']['family'][:8]} came" in text
+        assert "Move the date behind the shared part" in text
+        browser.do("click", selector=".why.held a:has-text('triage')")
+        browser.wait_text("The last change: date", "main")
+        browser.wait_text(change, "main table")
+        browser.do("hash", hash="#/overview?range=week")
+        browser.wait("document.querySelectorAll('[data-keep=chart-week-dollars] .mark.version').length === 1")
+
+
+def tuesday(stack):
+    """As if both had come six days ago: the stored ledger says so, and their prefixes are
+    forgotten as those of families without work are."""
+    wait_until(lambda: stack.redis("HLEN", "warmq:drift") == 1, 30, "the finding in Redis")
+    wait_until(lambda: int(stack.redis("HGET", "warmq:ledger", "total").split()[1]) == 24, 60,
+               "a stored ledger")
+    for program in ("worker-1", "scheduler"):
+        stack.end(program)
+    hour = store_hours(stack, "triage", {**{back: 1 for back in range(1, 160)},
+                                         **{back: 9 for back in range(140, 145)}})
+    rows = stack.redis("HGETALL", "warmq:ledger")
+    for name, value in zip(rows[::2], rows[1::2]):
+        if name.startswith(b"v:"):
+            words = value.split(b" ")
+            back = 150 if words[1] == b"1" else 144
+            words[5] = words[6] = str((hour - back) * 3600000 + 240000).encode()
+            stack.redis("HSET", "warmq:ledger", name, b" ".join(words))
+    for key in stack.redis("KEYS", "warmq:px:*"):
+        stack.redis("DEL", key)
+    stack.start_scheduler()
+    stack.await_ruler()
+
+

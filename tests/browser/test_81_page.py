@@ -224,6 +224,31 @@ def test_on_a_narrow_screen_nothing_sticks_out(browser, tmp_path, dark):
             assert browser.eval("document.documentElement.scrollWidth") <= 360, view
 
 
+def test_on_a_usual_screen_no_column_is_cut_off(browser, tmp_path):
+    """1280 pixels, with the columns of those who may act, and figures as long as they get."""
+    with Stack(tmp_path, knobs={"job_ms": 500}, places=["backup"]) as stack:
+        stack.start_all(1, 30)
+        for route in ("support/triage", "contracts/review"):
+            for place in ("main", "backup"):
+                stack.send(60, route, 20000, "wide", upstream=place)
+        stack.enqueue([f'{{"a":{n}}}' for n in range(3)], "dead", route="support/triage")
+        stack.collect(240, 90, "wide")
+        family = wait_until(lambda: [one for one in stack.api("families")["families"]
+                                     if one["jobs_done"] >= 50], 60, "figures")[0]
+        browser.open(stack.url, width=1280)
+        unlock(browser)
+        for view in (*VIEWS, "overview?range=week", f"family/{family['id']}", "route/support%2Ftriage"):
+            stack.send(40, "support/triage", 20000, "more")
+            browser.do("hash", hash=f"#/{view}")
+            browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
+                         " && !document.querySelector('main h1').innerText.includes('WarmQ')")
+            browser.wait("document.querySelector('main .scroll') !== null")
+            cut = browser.eval("[...document.querySelectorAll('main .scroll')].filter((one) => "
+                               "one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)")
+            assert cut == [], view
+            assert browser.eval("document.documentElement.scrollWidth") <= 1280, view
+
+
 def test_the_vendored_library_is_what_it_says(tmp_path):
     """A build needs no npm: the file is here, with its licence and its version."""
     import hashlib

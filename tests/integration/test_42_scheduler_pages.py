@@ -393,7 +393,9 @@ def test_waiting_and_running_are_told_apart(scheduler, inbox):
     assert scheduler.json(f"/api/v1/families/{id}")["waiting"] == 10 - len(jobs)
     [row] = scheduler.json("/api/v1/workers")["workers"]
     assert row["slots"] == 20 and row["busy"] == len(jobs) and row["pool"] == "default"
-    assert row["drains"] == [{"family": id, "route": "triage", "running": len(jobs)}]
+    [drain] = row["drains"]
+    assert row["since_ms"] <= drain.pop("since_ms") <= scheduler.json("/api/v1/overview")["now_ms"]
+    assert drain == {"family": id, "route": "triage", "running": len(jobs)}
     running = scheduler.json(f"/api/v1/jobs?state=running&family={id}")
     assert running["total"] == len(jobs) and running["jobs"][0]["id"] == jobs[0].id
 
