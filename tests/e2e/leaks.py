@@ -152,7 +152,7 @@ class Leaks:
         # The ledger has a key for each hour of a week, `ends` what the last beat saw run.
         keys = {key.decode() for key in redis("KEYS", "*")}
         return {"keys": sorted(key for key in keys
-                               if not key.startswith(("warmq:ledger", "warmq:ends"))),
+                               if not key.startswith(("warmq:ledger", "warmq:drift", "warmq:ends"))),
                 "redis": int(info["used_memory"]) + int(info.get("used_memory_vm_total", 0)),
                 "memory": {name: resident_bytes(pid) for name, pid in processes.items()},
                 "files": {name: len(list(Path(f"/proc/{pid}/fd").iterdir()))
