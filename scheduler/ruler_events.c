@@ -156,6 +156,7 @@ core_back(struct span why)
 		{ "dead", LANE_BACK_DEAD },
 		{ "missing", LANE_BACK_MISSING },
 		{ "dropped", LANE_BACK_DROPPED },
+		{ "exhausted", LANE_BACK_EXHAUSTED },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)

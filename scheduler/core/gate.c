@@ -407,11 +407,18 @@ gate_take(struct core *core, uint32_t index, const struct evidence *evidence,
 	}
 }
 
+/* 5xx, time-out, connection: nothing about the cache, whatever becomes of the job. */
+static bool
+is_broken(enum lane_back why)
+{
+	return why == LANE_BACK_FAILED || why == LANE_BACK_EXHAUSTED;
+}
+
 /* How long to leave the lane alone after this failure. */
 static uint64_t
 backoff(const struct lane *lane, enum lane_back why)
 {
-	if (why == LANE_BACK_FAILED)
+	if (is_broken(why))
 		return MIN((uint64_t)BACKOFF_MS << MIN(lane->failures, 5),
 		           BACKOFF_MS_MAX);
 	return why == LANE_BACK_DEFERRED ? BACKOFF_MS : 0;
@@ -429,7 +436,7 @@ gate_take_failure(struct core *core, uint32_t index, enum lane_back why)
 		return;
 	if (wait_ms > 0)
 		lane->ready_ms = MAX(lane->ready_ms, core->now_ms + wait_ms);
-	lane->failures += why == LANE_BACK_FAILED;
+	lane->failures += is_broken(why);
 	if (lane->gate == LANE_CHECKING || lane->unproven > 0) {
 		lane_arm(core, index);
 		return;

@@ -76,12 +76,13 @@ enum lane_back {
 	LANE_BACK_RELEASED, /* these four gave their credit back, if g was still theirs */
 	LANE_BACK_UNSENT,
 	LANE_BACK_WORKER_DIED,
-	LANE_BACK_OVERDUE,  /* past its hard end */
-	LANE_BACK_DEFERRED, /* 429, 529: the provider is busy */
-	LANE_BACK_FAILED,   /* 5xx, time-out, connection */
-	LANE_BACK_DEAD,     /* refused: a 400 is the job's own failure */
-	LANE_BACK_MISSING,  /* its payload is gone */
-	LANE_BACK_DROPPED,  /* it had been cancelled or had expired */
+	LANE_BACK_OVERDUE,   /* past its hard end */
+	LANE_BACK_DEFERRED,  /* 429, 529: the provider is busy */
+	LANE_BACK_FAILED,    /* 5xx, time-out, connection */
+	LANE_BACK_DEAD,      /* refused: a 400 is the job's own failure */
+	LANE_BACK_MISSING,   /* its payload is gone */
+	LANE_BACK_DROPPED,   /* it had been cancelled or had expired */
+	LANE_BACK_EXHAUSTED, /* failed as above, for the last time: its job is dead */
 	LANE_BACK_COUNT,
 };
 

@@ -59,10 +59,10 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 		job.drop_ended(lease)
 		return 'ended'
 	end
-	local why = WHY[kind]
 	if kind == 'missing' then
 		kind = fail_missing(lease) and 'retry' or kind
 	end
+	local why = WHY[kind]
 	local past = job.past_take(lease)
 	local where = 'dead'
 	if kind == 'missing' then
@@ -77,7 +77,7 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 		if where == 'dead' then
 			bury(past, lease.id, lease.slim, kind == 'defer' and 'deferred' or
 				kind == 'unsent' and 'unsent' or reason ~= '' and reason or 'failed', text)
-			why = 'dead'
+			why = kind == 'retry' and 'exhausted' or why -- only `fatal` was refused
 		else
 			count(COUNTERS[kind])
 		end

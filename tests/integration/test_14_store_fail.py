@@ -104,16 +104,30 @@ def test_what_was_never_sent_gives_all_back_22(store):
     assert worker.claim(0).ids == ids
 
 
-@pytest.mark.parametrize("kind", ["retry", "defer", "fatal"])
-def test_a_failed_leader_does_not_give_its_credit_back(store, kind):
+@pytest.mark.parametrize("kind, attempts, why", [
+    ("retry", 3, "failed"), ("retry", 1, "exhausted"), ("defer", 3, "deferred"),
+    ("fatal", 3, "dead"), ("missing", 3, "failed")])
+def test_a_failed_leader_does_not_give_its_credit_back(store, kind, attempts, why):
     family = Family(1)
     store.enqueue(family)
     store.grant(family.lane, gate=WRITING, credits=1, role=1)
     worker = Worker(store)
-    worker.fail(worker.claim(0).jobs[0], kind)
+    worker.fail(worker.claim(0).jobs[0], kind, attempts_max=attempts)
     assert store.lane(family.lane).credits == 0
-    why = {"retry": "failed", "defer": "deferred", "fatal": "dead"}[kind]
     assert store.events("back") == [f"back {family.lane} {family.id} 1 l {why}"]
+
+
+def test_a_leader_that_was_never_sent_for_a_day_leaves_its_credit_and_says_so(store):
+    family = Family(1)
+    ids = store.enqueue(family, count=2)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "unsent")
+    store.redis.hset(store.key(f"past:{ids[0]}"), "deferred_at", store.now() - 86400001)
+    assert worker.fail(worker.claim(0).jobs[0], "unsent") == "dead"
+    assert store.lane(family.lane).credits == 1
+    assert store.events("back") == [f"back {family.lane} {family.id} 1 l unsent"] * 2
+    assert worker.claim(0).ids == ids[1:]
 
 
 def test_jobs_come_back_in_the_order_of_their_return_24(store):

@@ -104,6 +104,7 @@ struct core_rig_knobs {
 	uint32_t pressure;  /* so many of the next starts are answered 429 */
 	uint32_t broken;    /* so many of the next starts are answered 500 */
 	uint32_t refused;   /* so many of the next starts are answered 400 */
+	uint32_t exhausted; /* so many fail with 5xx, for the last time */
 };
 
 struct core_rig {

@@ -191,6 +191,9 @@ meets_failure(struct core_rig *rig, struct core_rig_start *start)
 	} else if (rig->knobs.broken > 0) {
 		rig->knobs.broken--;
 		core_rig_come_back(rig, start, LANE_BACK_FAILED);
+	} else if (rig->knobs.exhausted > 0) {
+		rig->knobs.exhausted--;
+		core_rig_come_back(rig, start, LANE_BACK_EXHAUSTED);
 	} else if (rig->knobs.refused > 0) {
 		rig->knobs.refused--;
 		core_rig_come_back(rig, start, LANE_BACK_DEAD);

@@ -12,7 +12,8 @@
 	X(LANE_BACK_OVERDUE, "overdue")         \
 	X(LANE_BACK_DEAD, "dead")               \
 	X(LANE_BACK_MISSING, "missing")         \
-	X(LANE_BACK_DROPPED, "dropped")
+	X(LANE_BACK_DROPPED, "dropped")         \
+	X(LANE_BACK_EXHAUSTED, "exhausted")
 
 static const char *
 back_text(enum lane_back why)

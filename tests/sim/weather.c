@@ -6,6 +6,7 @@
 #define ODDITIES  UINT64_C(9911978)
 #define ACTIONS   UINT64_C(1337080)
 #define WIDE      UINT64_C(77107)
+#define SPITE     UINT64_C(88240)
 #define HEADERS   UINT64_C(55043)
 
 static const struct wire_knobs CALM_WIRE = {
@@ -323,6 +324,21 @@ draw_wide(struct weather *weather, struct prng *prng)
 		weather->provider_changes = true; /* and is not to be, later */
 }
 
+/* One thing goes wrong most of the time. */
+static void
+draw_spite(struct weather *weather, struct prng *prng)
+{
+	static const enum fault FAULTS[] = {
+		FAULT_BAD_REQUEST, FAULT_RATE_LIMIT, FAULT_SERVER_ERROR,
+		FAULT_CUT_USAGE,   FAULT_STALL,
+	};
+	uint32_t *faults = weather->provider.fault.permille;
+
+	memset(faults, 0, sizeof weather->provider.fault.permille);
+	faults[FAULTS[prng_below(prng, ARRAY_SIZE(FAULTS))]] =
+		(uint32_t)prng_between(prng, 300, 800);
+}
+
 enum oddity {
 	ODDITY_IMPATIENT,
 	ODDITY_TIGHT,
@@ -343,6 +359,7 @@ draw_rarities(struct weather *weather)
 	struct prng prng = fork_apart(weather, ODDITIES);
 	struct prng actions = fork_apart(weather, ACTIONS);
 	struct prng wide = fork_apart(weather, WIDE);
+	struct prng spite = fork_apart(weather, SPITE);
 	struct prng headers = fork_apart(weather, HEADERS);
 	bool there[ODDITY_COUNT];
 
@@ -366,6 +383,8 @@ draw_rarities(struct weather *weather)
 	draw_actions(weather, &actions);
 	if (prng_chance(&wide, 60))
 		draw_wide(weather, &wide);
+	if (prng_chance(&spite, 60))
+		draw_spite(weather, &spite);
 	weather->tells_limits = prng_chance(&headers, 100);
 	if (weather->tells_limits && prng_chance(&headers, 500))
 		draw_limits(weather, &headers);

@@ -628,6 +628,25 @@ START_TEST(gate_broken_leaders_are_followed_more_and_more_slowly)
 }
 END_TEST
 
+START_TEST(gate_leaders_that_die_of_5xx_are_no_refusals)
+{
+	struct core_rig *rig = fresh(20);
+
+	rig->knobs.cold_ms = 10; /* 500 at once */
+	rig->knobs.exhausted = 1000;
+	(void)core_rig_admit(rig, "S", 30);
+	core_rig_run(rig, 10000);
+	ck_assert(!lane_gate_starts(lane_named(rig, "S")->gate));
+	ck_assert_uint_ge(1000 - rig->knobs.exhausted, 5);
+	ck_assert_uint_le(1000 - rig->knobs.exhausted, 8); /* more and more slowly */
+	ck_assert_uint_le(rig->starts_max, 1);
+	rig->knobs.exhausted = 0;
+	ck_assert(core_rig_drain(rig, LONG));
+	ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 1);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(gate_a_move_that_is_not_allowed_dies)
 {
 	struct core_rig *rig = fresh(20);
@@ -773,6 +792,7 @@ SUITE_MAIN_WITH_DEATHS(
                    gate_three_refused_leaders_end_the_hold,
                    gate_pressure_never_ends_the_hold,
                    gate_broken_leaders_are_followed_more_and_more_slowly,
+                   gate_leaders_that_die_of_5xx_are_no_refusals,
                    gate_of_refused_leaders_needs_three_more_after_a_lifetime,
                    gate_a_broken_reader_is_followed_after_a_pause,
                    gate_a_miss_takes_the_other_readers_of_its_stage_back,
