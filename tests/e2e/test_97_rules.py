@@ -11,6 +11,7 @@ from fleet import ROOT
 from prometheus import RULES, documented
 
 DASHBOARD = ROOT / "deploy" / "grafana" / "warmq.json"
+BROWSER = ROOT / "tests" / "browser"  # has what npm installs
 
 
 def promtool(*words):
@@ -69,3 +70,25 @@ def test_the_dashboard_has_one_place_for_each_panel_and_says_what_it_shows():
         assert panel["type"] == "row" or panel["targets"], panel["title"]
         for target in panel.get("targets", []):
             assert target["datasource"]["uid"] == "${datasource}"
+
+
+def schema_says(board, directory):
+    """What the compiler says of a dashboard against the types of @grafana/schema."""
+    if not shutil.which("node") or not (BROWSER / "node_modules" / "typescript").is_dir():
+        pytest.skip("node or @grafana/schema is not there; ./dev setup installs them")
+    path = directory / "board.json"
+    path.write_text(json.dumps(board), encoding="utf-8")
+    done = subprocess.run(["node", BROWSER / "grafana.mjs", path], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == ("as Grafana's schema has it" not in done.stdout), done.stderr
+    return done.stdout
+
+
+def test_the_dashboard_is_as_grafanas_own_schema_has_it(tmp_path):
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    assert schema_says(board, tmp_path) == "as Grafana's schema has it\n"
+    stat = next(panel for panel in board["panels"] if panel["type"] == "stat")
+    stat["options"]["graphMode"] = "somehow"  # and the check bites
+    board["panels"][2]["gridpos"] = board["panels"][2].pop("gridPos")
+    said = schema_says(board, tmp_path)
+    assert 'Type \'"somehow"\' is not assignable' in said and "'\"gridpos\"' does not exist" in said
