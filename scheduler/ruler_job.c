@@ -336,6 +336,17 @@ copy_lineage(const struct ruler_job_reader *reader, uint32_t markable,
 	job->family = chain->node[chain->count - 1].id;
 }
 
+/* Of the class that its prefix is marked with.  An upstream may keep those of its own
+ * class for another time than providers do. */
+static uint64_t
+ttl_of(const struct ruler_upstream *upstream, const struct chain *chain)
+{
+	enum ttl ttl = chain->node[chain->count - 1].px.ttl;
+
+	return ttl == upstream->traits.ttl && upstream->ttl_ms > 0 ? upstream->ttl_ms
+	                                                           : dialect_ttl_ms(ttl);
+}
+
 static uint32_t
 clamp_tokens(int64_t tokens)
 {
@@ -379,7 +390,7 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 	job->streams = upstream->traits.stream;
 	job->tail_marked = has_tail_marker(reader);
 	if (chain->count > 0)
-		job->ttl_ms = dialect_ttl_ms(chain->node[chain->count - 1].px.ttl);
+		job->ttl_ms = ttl_of(upstream, chain);
 	job->input_tokens = clamp_tokens(chain->own_tokens);
 	job->output_tokens = chain->max_tokens < 0 ? RULER_JOB_OUTPUT_GUESS
 	                                           : clamp_tokens(chain->max_tokens);
