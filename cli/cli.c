@@ -51,7 +51,7 @@ cli_fail(enum cli_exit code, const char *format, ...)
 	complain((struct span){ text, (size_t)len });
 	fputc('\n', stderr);
 	free(text);
-	return code;
+	return (int)code;
 }
 
 void

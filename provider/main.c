@@ -65,7 +65,7 @@ static int
 fail(enum exit_code code, const char *text)
 {
 	fprintf(stderr, "warmq-provider: %s\n", text);
-	return code;
+	return (int)code;
 }
 
 /* --- command line ------------------------------------------------------------------ */
@@ -75,7 +75,7 @@ static void
 fill_options(struct command_line *line)
 {
 	memcpy(line->options, own_options, sizeof own_options);
-	for (int i = 0; i < SETTINGS_COUNT; i++) {
+	for (enum settings_id i = 0; i < SETTINGS_COUNT; i++) {
 		snprintf(line->names[i], NAME_SIZE, "%s", settings_name(i));
 		for (char *c = line->names[i]; *c; c++)
 			if (*c == '_')
@@ -148,7 +148,7 @@ configure(const struct arguments *arguments, struct settings *settings,
 	catalog_init(catalog);
 	if (arguments->config)
 		err = load_config(arguments->config, settings, catalog, error);
-	for (int i = 0; i < SETTINGS_COUNT && err == 0; i++)
+	for (enum settings_id i = 0; i < SETTINGS_COUNT && err == 0; i++)
 		if (arguments->knobs[i])
 			err = settings_set(settings, i, span_from(arguments->knobs[i]),
 			                   error);

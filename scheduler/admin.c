@@ -415,7 +415,7 @@ admin_close(struct admin *admin)
 {
 	if (!admin)
 		return NULL;
-	admin->closing = 2 + (admin->redis != NULL) + (admin->server != NULL);
+	admin->closing = 2u + (admin->redis != NULL) + (admin->server != NULL);
 	uv_close((uv_handle_t *)&admin->sample, on_timer_closed);
 	uv_close((uv_handle_t *)&admin->live, on_timer_closed);
 	if (admin->server) /* first: what Redis still owes finds nobody then */

@@ -61,7 +61,8 @@ void
 record_file_on_failure(struct record *record, const char *path)
 {
 	static const int NUMBERS[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE };
-	struct sigaction action = { .sa_handler = on_failure, .sa_flags = SA_RESETHAND };
+	struct sigaction action = { .sa_handler = on_failure,
+		                    .sa_flags = (int)SA_RESETHAND };
 
 	failing_record = record;
 	failing_path = path;

@@ -442,7 +442,7 @@ recover_lane(struct ruler *ruler, uint64_t now_ms, struct protocol_lane_id id,
 			.life_ms = record->life_ms,
 			.p = (uint32_t)record->tokens,
 			.ticket = (enum lane_ticket)record->ticket,
-			.rank = record->rank,
+			.rank = (uint32_t)record->rank,
 		},
 	};
 

@@ -236,7 +236,7 @@ run(const struct args *args, const struct config *config)
 	status = shell_run(&options);
 	guard_close(&guard);
 	upstream_close(&upstreams);
-	return status;
+	return (int)status;
 }
 
 static int

@@ -332,7 +332,7 @@ static uint64_t
 on_down(struct redis *redis, int error, const char *message, void *data)
 {
 	struct shell *shell = data;
-	uint64_t wait_ms = RECONNECT_MS << MIN(shell->reconnects, 5);
+	uint64_t wait_ms = (uint64_t)RECONNECT_MS << MIN(shell->reconnects, 5);
 	char address[REDIS_URL_TEXT_SIZE];
 
 	(void)redis;

@@ -31,8 +31,8 @@ static int
 note_failure(struct redis_sync *sync)
 {
 	const redisContext *context = sync->context;
-	bool late = context->err == REDIS_ERR_IO &&
-	            (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETIMEDOUT);
+	bool late =
+		context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
 
 	if (context->err == 0)
 		(void)snprintf(sync->message, sizeof sync->message,

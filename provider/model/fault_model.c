@@ -23,7 +23,7 @@ fault_model_draw(struct fault_model *model)
 		model->knobs.next_count--;
 		return model->knobs.next;
 	}
-	for (int fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
+	for (enum fault fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
 		uint32_t permille = model->knobs.permille[fault];
 
 		if (draw < permille)
@@ -44,15 +44,4 @@ fault_text(enum fault fault)
 {
 	VERIFY(fault < FAULT_COUNT);
 	return texts[fault];
-}
-
-int
-fault_parse(struct span text, enum fault *ret_fault)
-{
-	for (int fault = 0; fault < FAULT_COUNT; fault++)
-		if (span_equals(text, span_from(texts[fault]))) {
-			*ret_fault = fault;
-			return 0;
-		}
-	return ERR_UNKNOWN_KEY;
 }

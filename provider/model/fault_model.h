@@ -8,7 +8,6 @@
 #define PROVIDER_MODEL_FAULT_MODEL_H
 
 #include "common/base.h"
-#include "common/error.h"
 #include "common/prng.h"
 
 /* Before any work: no cache entry, no tokens.  During work: the request was
@@ -60,8 +59,5 @@ enum fault fault_model_draw(struct fault_model *model);
 bool fault_is_before(enum fault fault);
 
 const char *fault_text(enum fault fault);
-
-/* ERR_UNKNOWN_KEY if no fault is called so. */
-MUST_USE int fault_parse(struct span text, enum fault *ret_fault);
 
 #endif

@@ -24,7 +24,7 @@ refill(struct limit_model *model, uint64_t now_us)
 	uint64_t elapsed_us = now_us - model->refilled_us;
 
 	VERIFY(now_us >= model->refilled_us);
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++) {
+	for (enum limit_bucket i = 0; i < LIMIT_BUCKET_COUNT; i++) {
 		int64_t capacity = capacity_of(model, i);
 		int64_t missing = capacity - model->balance[i];
 		int64_t limit = limit_of(model, i);
@@ -112,7 +112,7 @@ judge(const struct limit_model *model, uint64_t now_us, const uint32_t *need,
 		*ret_retry_us = SECOND_US - now_us % SECOND_US;
 		return LIMIT_VERDICT_ACCELERATION;
 	}
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++) {
+	for (enum limit_bucket i = 0; i < LIMIT_BUCKET_COUNT; i++) {
 		*ret_retry_us = wait_for(model, i, need[i]);
 		if (*ret_retry_us > 0)
 			return verdicts[i];
@@ -124,7 +124,7 @@ judge(const struct limit_model *model, uint64_t now_us, const uint32_t *need,
 static void
 verify_knobs(const struct limit_knobs *knobs)
 {
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++) {
+	for (enum limit_bucket i = 0; i < LIMIT_BUCKET_COUNT; i++) {
 		VERIFY(knobs->per_minute[i] <= LIMIT_MODEL_PER_MINUTE_MAX);
 		VERIFY(knobs->burst_ms[i] <= LIMIT_MODEL_BURST_MS_MAX);
 	}
@@ -138,7 +138,7 @@ limit_model_init(struct limit_model *model, uint64_t now_us,
 	*model = (struct limit_model){ .knobs = *knobs,
 		                       .refilled_us = now_us,
 		                       .second = now_us / SECOND_US };
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++)
+	for (enum limit_bucket i = 0; i < LIMIT_BUCKET_COUNT; i++)
 		model->balance[i] = capacity_of(model, i);
 }
 
@@ -151,7 +151,7 @@ limit_model_set_knobs(struct limit_model *model, uint64_t now_us,
 	verify_knobs(knobs);
 	refill(model, now_us);
 	model->knobs = *knobs;
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++) {
+	for (enum limit_bucket i = 0; i < LIMIT_BUCKET_COUNT; i++) {
 		int64_t capacity = capacity_of(model, i);
 
 		if (old.per_minute[i] == 0)
@@ -180,7 +180,7 @@ limit_model_start(struct limit_model *model, uint64_t now_us,
 			model->balance[LIMIT_BUCKET_REQUESTS] -= UNITS;
 		return verdict;
 	}
-	for (int i = 0; i < LIMIT_BUCKET_COUNT; i++)
+	for (enum limit_bucket i = 0; i < LIMIT_BUCKET_COUNT; i++)
 		if (limit_of(model, i) > 0)
 			model->balance[i] -= tokens[i] * UNITS;
 	model->starts++;

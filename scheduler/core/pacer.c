@@ -230,7 +230,8 @@ halve(struct core *core, struct pacer *pacer)
 static void
 park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
 {
-	uint64_t wait_ms = MIN(SPEND_MS << MIN(pacer->spends, 10), SPEND_MS_MAX);
+	uint64_t wait_ms =
+		MIN((uint64_t)SPEND_MS << MIN(pacer->spends, 10), SPEND_MS_MAX);
 
 	VERIFY(wait_ms >= SPEND_MS);
 	VERIFY(wait_ms <= SPEND_MS_MAX);

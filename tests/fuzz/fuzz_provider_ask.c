@@ -57,7 +57,7 @@ check_answer(struct ask *ask, const struct settings *settings,
 	};
 
 	for (int stream = 0; stream < 2; stream++)
-		for (int fault = FAULT_NONE; fault < FAULT_COUNT; fault++) {
+		for (enum fault fault = FAULT_NONE; fault < FAULT_COUNT; fault++) {
 			struct spoil spoil = { .fault = fault,
 				               .dialect = ask->want.dialect,
 				               .stream = stream,

@@ -40,7 +40,7 @@ fill_weather(const struct burst *burst, uint64_t seed, struct weather *weather)
 	weather->slots = burst->slots;
 	weather->waves_count = burst->waves;
 	weather->wave_us = WAVE_US;
-	weather->shape = burst->shape;
+	weather->shape = (int)burst->shape;
 	weather->inline_permille = 1000;
 	weather->single_permille = burst->single ? 1000 : 0;
 	weather->tokens_per_kb = PREFIX * 1024 / 1345; /* of its first two segments */

@@ -190,7 +190,7 @@ START_TEST(engine_reset_gives_the_same_run_again)
 	config.timing.latency_permille = 200;
 	config.cache.knobs.miss_permille = 500;
 	engine = engine_create(config);
-	for (int round = 0; round < 2; round++) {
+	for (uint64_t round = 0; round < 2; round++) {
 		uint64_t base_us = round * 1000 * SECOND_US;
 
 		engine_reset(engine, base_us);
@@ -228,7 +228,7 @@ START_TEST(engine_burst_of_200_with_one_leader_costs_a_tenth_of_the_naive_one)
 
 	engine_reset(engine, 6 * SECOND_US);
 	for (uint64_t i = 0; i < 200; i++) {
-		answers[i] = start(engine, (6 + 5 * (i > 0)) * SECOND_US, i);
+		answers[i] = start(engine, (i > 0 ? 11 : 6) * SECOND_US, i);
 		if (i == 0)
 			engine_respond(engine, 10 * SECOND_US, &answers[i].ticket);
 	}

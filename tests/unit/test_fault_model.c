@@ -56,18 +56,6 @@ START_TEST(fault_rates_of_a_thousand_leave_nothing_whole)
 }
 END_TEST
 
-START_TEST(fault_names_read_back)
-{
-	enum fault fault = FAULT_COUNT;
-
-	for (int i = 0; i < FAULT_COUNT; i++) {
-		ck_assert_int_eq(fault_parse(span_from(fault_text(i)), &fault), 0);
-		ck_assert_int_eq(fault, i);
-	}
-	ck_assert_int_eq(fault_parse(SPAN("hangs"), &fault), ERR_UNKNOWN_KEY);
-}
-END_TEST
-
 START_TEST(fault_comes_before_or_during_the_work)
 {
 	ck_assert(!fault_is_before(FAULT_NONE));
@@ -81,5 +69,5 @@ END_TEST
 
 SUITE_MAIN("fault_model", fault_without_knobs_nothing_goes_wrong,
            fault_script_is_exact_and_runs_out, fault_rates_are_per_thousand,
-           fault_rates_of_a_thousand_leave_nothing_whole, fault_names_read_back,
+           fault_rates_of_a_thousand_leave_nothing_whole,
            fault_comes_before_or_during_the_work)

@@ -303,7 +303,7 @@ START_TEST(protocol_lane_record_round_trips)
 	size_t len;
 
 	ck_assert_int_eq(protocol_record_print_lane(&lane, text, sizeof(text), &len), 0);
-	ck_assert_uint_eq(text[96], '|');
+	ck_assert_int_eq(text[96], '|');
 	ck_assert_int_eq(protocol_record_parse_lane(as_span(text, len), &got), 0);
 	ck_assert_int_eq(got.gate, PROTOCOL_CHECKING);
 	ck_assert_uint_eq(got.until_ms, PROTOCOL_UNTIL_NONE);
@@ -365,7 +365,7 @@ START_TEST(protocol_parsers_survive_any_bytes)
 
 	prng_init(&prng, 42);
 	for (int round = 0; round < 30000; round++) {
-		const char *seed = seeds[round % ARRAY_SIZE(seeds)];
+		const char *seed = seeds[(unsigned)round % ARRAY_SIZE(seeds)];
 		size_t len = strlen(seed);
 		struct protocol_lane lane;
 		struct protocol_family family;

@@ -30,9 +30,9 @@ START_TEST(tally_the_first_routes_have_names_the_others_share_one)
 {
 	clear();
 	for (int i = 0; i < TALLY_ROUTES; i++)
-		ck_assert_uint_eq(see(NOW, "route", i), i);
+		ck_assert_int_eq((int)see(NOW, "route", i), i);
 	for (int i = 0; i < TALLY_ROUTES; i++)
-		ck_assert_uint_eq(see(NOW, "route", i), i);
+		ck_assert_int_eq((int)see(NOW, "route", i), i);
 	for (int i = 0; i < 100000; i++)
 		ck_assert_uint_eq(see(NOW, "stranger", i), TALLY_OTHER);
 	ck_assert_uint_eq(tally.routes_count, TALLY_ROUTES);
@@ -90,7 +90,7 @@ START_TEST(tally_a_route_that_is_no_busier_does_not_push_another_one_out)
 		for (int i = 0; i < TALLY_ROUTES + 5; i++)
 			(void)see(NOW + (uint64_t)round * TALLY_SWAP_MS, "even", i);
 	for (int i = 0; i < TALLY_ROUTES; i++)
-		ck_assert_uint_eq(see(NOW + 200 * TALLY_SWAP_MS, "even", i), i);
+		ck_assert_int_eq((int)see(NOW + 200 * TALLY_SWAP_MS, "even", i), i);
 }
 END_TEST
 

@@ -207,7 +207,7 @@ slot_audit(const struct slot_set *set)
 	VERIFY(set->leased == leased);
 	VERIFY(set->running == running);
 	VERIFY(set->working == working);
-	for (int queue = SLOT_QUEUE_FREE; queue <= SLOT_QUEUE_BEGIN; queue++)
+	for (enum slot_queue queue = SLOT_QUEUE_FREE; queue <= SLOT_QUEUE_BEGIN; queue++)
 		audit_list(set, queue, SLOT_CHAIN_CALLS);
 	audit_list(set, SLOT_QUEUE_START, SLOT_CHAIN_COMMANDS);
 	audit_list(set, SLOT_QUEUE_ABORT, SLOT_CHAIN_COMMANDS);
