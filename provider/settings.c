@@ -381,8 +381,9 @@ settings_to_engine(const struct settings *settings, struct engine_config *config
 	config->fault.next = (enum fault)small(settings, SETTINGS_FAULT_NEXT);
 	config->fault.next_count = small(settings, SETTINGS_FAULT_NEXT_COUNT);
 	for (enum fault fault = FAULT_BAD_REQUEST; fault < FAULT_COUNT; fault++)
-		config->fault.permille[fault] = small(
-			settings, SETTINGS_FAULT_BAD_REQUEST + fault - FAULT_BAD_REQUEST);
+		config->fault.permille[fault] =
+			small(settings, SETTINGS_FAULT_BAD_REQUEST +
+		                                (unsigned)(fault - FAULT_BAD_REQUEST));
 	config->fault_status = (int)small(settings, SETTINGS_STATUS);
 	config->retry_after_ms = small(settings, SETTINGS_RETRY_AFTER_MS);
 	for (int class = 0; class < ENGINE_CLASSES_MAX; class ++)
