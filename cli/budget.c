@@ -1,5 +1,6 @@
 #include "cli/account.h"
 #include "cli/act.h"
+#include "cli/columns.h"
 #include "cli/verbs.h"
 
 #include <stdio.h>
@@ -29,31 +30,40 @@ row_of(const struct snapshot *snapshot, const char *name)
 	return row;
 }
 
-static void
-print_row(const json_t *row)
-{
-	json_int_t parked_ms = json_integer_value(json_object_get(row, "parked_ms"));
-	char time[32];
-
-	cli_print_cell(json_string_value(json_object_get(row, "budget")), 40);
-	printf("%9lld  %7lld  %s\n",
-	       (long long)json_integer_value(json_object_get(row, "in_flight")),
-	       (long long)json_integer_value(json_object_get(row, "pace")),
-	       parked_ms > 0 ? cli_duration((uint64_t)parked_ms, time) : "-");
-}
+static const struct column columns[] = {
+	{ "ACCOUNT AND CLASS" },
+	{ "RUNNING", .is_number = true },
+	{ "AT MOST", .is_number = true },
+	{ "PARKED FOR" },
+};
 
 static void
 print_rows(const json_t *rows)
 {
+	struct columns table;
 	const json_t *row;
 	size_t i;
 
-	printf("%-40s  %9s  %7s  %s\n", "ACCOUNT AND CLASS", "IN FLIGHT", "PACE",
-	       "PARKED FOR");
+	columns_begin(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(rows, i, row)
 	{
-		print_row(row);
+		json_int_t parked_ms =
+			json_integer_value(json_object_get(row, "parked_ms"));
+		json_int_t pace = json_integer_value(json_object_get(row, "pace"));
+		char time[32], running[32], most[32];
+
+		columns_add(
+			&table,
+			(const char *const[]){
+				json_string_value(json_object_get(row, "budget")),
+				cli_grouped((uint64_t)json_integer_value(
+						    json_object_get(row, "in_flight")),
+		                            running),
+				pace > 0 ? cli_grouped((uint64_t)pace, most) : "no bound",
+				parked_ms > 0 ? cli_duration((uint64_t)parked_ms, time)
+					      : "-" });
 	}
+	columns_print(&table, "");
 	if (json_array_size(rows) == 0)
 		puts("No accounts: nothing has been admitted yet.");
 }
@@ -93,8 +103,9 @@ say_unparked(const struct cli *cli, const char *what)
 
 	if (strcmp(what, "gone") == 0)
 		return cli_fail(CLI_NOT_FOUND,
-		                "No jobs go to an account like that. `warmq "
-		                "budget ls` lists them.");
+		                "No jobs go to an account \"%.60s\". `warmq budget ls` "
+		                "lists them.",
+		                cli->argv[0]);
 	if (cli->json)
 		cli_print_json(json_pack("{s:s}", "what", what));
 	else
@@ -125,8 +136,11 @@ run_unpark(struct cli *cli)
 const struct verb verb_budget_ls = {
 	.name = "budget ls",
 	.usage = "budget ls",
-	.summary =
-		"list accounts by class of models: in flight, pace, parked for how long",
+	.details = "AT MOST is how many requests may run at once for now: it doubles "
+		   "while first\n"
+		   "bytes come back, and is halved by a 429.",
+	.summary = "list accounts by class of models: requests running, at most, parked "
+		   "for how long",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
 	.run = run_ls,

@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 
 enum cli_exit {
 	CLI_OK = 0,
@@ -75,17 +76,25 @@ MUST_USE int cli_check_job_id(const char *text);
 /* Prints a value as one line of JSON on stdout and releases it. */
 void cli_print_json(json_t *value);
 
-/* Prints untrusted text so that a terminal obeys none of it. */
+/* Prints untrusted text so that a terminal obeys none of it; it stays on its line. */
 void cli_print_escaped(struct span text);
 
-/* The same for a column of a table: `width` characters and two blanks. */
-void cli_print_cell(const char *text, size_t width);
+/* The same for sentences of ours with words of somebody else's: line breaks stay. */
+void cli_put_safely(FILE *file, struct span text);
+
+/* The same as a JSON string, for a cell of a table. */
+json_t *cli_json_safe(struct span text);
 
 /* Text of Redis as a JSON string; what is not UTF-8 is spelt \xNN. */
 json_t *cli_json_text(struct span text);
 
 /* "1,234,567" */
 const char *cli_grouped(uint64_t value, char ret_text[32]);
+
+/* "1 job", "1,234 jobs" */
+#define CLI_COUNT_SIZE 80
+const char *cli_count(uint64_t count, const char *one, const char *many,
+                      char ret_text[CLI_COUNT_SIZE]);
 
 /* "3.2 s", "410 ms", "12 min": for people. */
 const char *cli_duration(uint64_t ms, char ret_text[32]);
@@ -104,5 +113,17 @@ void cli_catch_signals(void);
 
 /* Whether somebody watches stdout. */
 bool cli_is_terminal(void);
+
+/* What switches a terminal to this colour; empty if stdout is none, with NO_COLOR, and on
+ * a dumb one.  CLI_PLAIN ends it. */
+enum cli_style {
+	CLI_PLAIN,
+	CLI_BOLD,
+	CLI_GOOD,
+	CLI_WARNING,
+	CLI_BAD,
+	CLI_STYLE_COUNT
+};
+const char *cli_style(enum cli_style style);
 
 #endif

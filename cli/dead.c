@@ -112,17 +112,18 @@ take_all(struct store *store, const char *function, struct sum *sum)
 static int
 say_sum(const struct cli *cli, const struct sum *sum, bool all, const char *what)
 {
-	char done[32], left[32];
+	char done[CLI_COUNT_SIZE], left[32];
 
 	if (cli->json)
 		cli_print_json(json_pack("{s:I,s:I}", "done", (json_int_t)sum->done,
 		                         "left", (json_int_t)sum->left));
 	else if (sum->left > 0)
-		printf("%s jobs %s; %s could not be: they are not dead, or their payload "
-		       "is lost.\n",
-		       cli_grouped(sum->done, done), what, cli_grouped(sum->left, left));
+		printf("%s %s; %s could not be: not dead, or the payload is lost. `warmq "
+		       "job show ID` says which.\n",
+		       cli_count(sum->done, "job", "jobs", done), what,
+		       cli_grouped(sum->left, left));
 	else
-		printf("%s jobs %s.\n", cli_grouped(sum->done, done), what);
+		printf("%s %s.\n", cli_count(sum->done, "job", "jobs", done), what);
 	return sum->left > 0 && !all ? CLI_NOT_FOUND : CLI_OK;
 }
 

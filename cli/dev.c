@@ -78,15 +78,16 @@ print_welcome(const struct fleet *fleet, const struct args *args)
 {
 	printf("WarmQ is up. Redis: %s\n"
 	       "Look at it: %s  (token for actions: %s)\n\n"
-	       "  export WARMQ_REDIS=%s\n"
+	       "  export WARMQ_REDIS=%s WARMQ_URL=%s\n"
 	       "  warmq enqueue --upstream main --wait --body \\\n"
 	       "    '{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":64,"
 	       "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n\n"
 	       "Requests go to %s (%s%s). Configuration and logs: %s\n"
 	       "Ctrl-C stops everything%s.\n",
 	       fleet->redis_url, fleet->page_url, fleet->page_token, fleet->redis_url,
-	       fleet->upstream_url, args->dialect, args->upstream ? "" : ", simulated",
-	       fleet->directory, args->keep ? "" : " and removes it");
+	       fleet->page_url, fleet->upstream_url, args->dialect,
+	       args->upstream ? "" : ", simulated", fleet->directory,
+	       args->keep ? "" : " and removes it");
 	fflush(stdout);
 }
 

@@ -61,13 +61,22 @@ doctor_command(const struct doctor *doctor, char ret_text[DOCTOR_COMMAND_SIZE],
 
 /* ---- printing -------------------------------------------------------------------- */
 
+static enum cli_style
+style_of(const char *level)
+{
+	if (strcmp(level, level_words[DOCTOR_BAD]) == 0)
+		return CLI_BAD;
+	return strcmp(level, level_words[DOCTOR_WARNING]) == 0 ? CLI_WARNING : CLI_GOOD;
+}
+
 static void
 print_finding(const json_t *finding)
 {
 	const char *level = json_string_value(json_object_get(finding, "level"));
 	const char *action = json_string_value(json_object_get(finding, "do"));
 
-	printf("%-8s %-10s ", strcmp(level, "fine") == 0 ? "ok" : level,
+	printf("%s%-8s%s %-10s ", cli_style(style_of(level)),
+	       strcmp(level, "fine") == 0 ? "ok" : level, cli_style(CLI_PLAIN),
 	       json_string_value(json_object_get(finding, "check")));
 	cli_print_escaped(span_from(json_string_value(json_object_get(finding, "text"))));
 	putchar('\n');
@@ -81,6 +90,7 @@ print_finding(const json_t *finding)
 static void
 print(const struct doctor *doctor, bool json)
 {
+	char warnings[CLI_COUNT_SIZE];
 	const json_t *finding;
 	size_t i;
 
@@ -96,8 +106,9 @@ print(const struct doctor *doctor, bool json)
 	{
 		print_finding(finding);
 	}
-	printf("%u bad, %u warnings, %u fine\n", doctor->counts[DOCTOR_BAD],
-	       doctor->counts[DOCTOR_WARNING], doctor->counts[DOCTOR_FINE]);
+	printf("%u bad, %s, %u fine\n", doctor->counts[DOCTOR_BAD],
+	       cli_count(doctor->counts[DOCTOR_WARNING], "warning", "warnings", warnings),
+	       doctor->counts[DOCTOR_FINE]);
 }
 
 /* ---- the verb -------------------------------------------------------------------- */

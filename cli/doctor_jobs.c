@@ -17,7 +17,7 @@ look_at_workers(struct doctor *doctor)
 {
 	static const char *const sets[] = { "workers", "dying" };
 	const struct reply *reply;
-	char now[24];
+	char now[24], count[CLI_COUNT_SIZE];
 	int64_t alive = 0, late = 0;
 
 	snprintf(now, sizeof now, "%llu", (unsigned long long)doctor->now_ms);
@@ -38,18 +38,18 @@ look_at_workers(struct doctor *doctor)
 	if (late > 0)
 		doctor_say(
 			doctor, DOCTOR_WARNING, "workers",
-			"nothing, if a scheduler rules: it gives their jobs to others; "
-			"see "
-			"warmq worker ls",
-			"%lld sessions are past their lease: those workers died or hang",
-			(long long)late);
+			"nothing, if a scheduler rules: it gives their jobs to others "
+			"(warmq worker ls)",
+			"%s past the end of the lease: a worker died or hangs",
+			cli_count((uint64_t)late, "session is", "sessions are", count));
 	if (alive == 0)
 		doctor_say(doctor, DOCTOR_WARNING, "workers",
 		           "start one: warmq-worker --config /etc/warmq/warmq.yaml",
 		           "no worker is alive: nothing runs");
 	else
-		doctor_say(doctor, DOCTOR_FINE, "workers", NULL, "%lld are alive",
-		           (long long)alive);
+		doctor_say(doctor, DOCTOR_FINE, "workers", NULL, "%s alive",
+		           cli_count((uint64_t)MAX(alive, 0), "worker is", "workers are",
+		                     count));
 	return CLI_OK;
 }
 
@@ -132,16 +132,17 @@ static int
 look_at_dead(struct doctor *doctor)
 {
 	const struct reply *reply;
+	char count[CLI_COUNT_SIZE];
 	int code = STORE_COMMAND(doctor->store, &reply, SPAN("ZCARD"),
 	                         store_key(doctor->store, "dead", SPAN("")));
 
 	if (code == CLI_OK && reply_integer(reply, 0) > 0)
 		doctor_say(doctor, DOCTOR_WARNING, "dead",
-		           "warmq job ls --state dead says why; requeue them on the "
-		           "page, or drop "
-		           "them",
-		           "%lld jobs are dead and are kept with their bodies",
-		           (long long)reply_integer(reply, 0));
+		           "warmq job ls --state dead says why; warmq job retry --all "
+		           "queues them again, warmq job drop --all forgets them",
+		           "%s dead, and kept with the body",
+		           cli_count((uint64_t)reply_integer(reply, 0), "job is",
+		                     "jobs are", count));
 	return code;
 }
 

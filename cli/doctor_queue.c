@@ -272,6 +272,7 @@ static int
 look_at_leases(struct doctor *doctor)
 {
 	json_t *sessions = json_array(), *budgets = json_array();
+	char running[CLI_COUNT_SIZE];
 	int64_t leases = 0, flight = 0;
 	int code = load_names(doctor, sessions, budgets);
 
@@ -284,8 +285,9 @@ look_at_leases(struct doctor *doctor)
 		           (long long)leases, (long long)flight);
 	else if (code == CLI_OK)
 		doctor_say(doctor, DOCTOR_FINE, "leases", NULL,
-		           "%lld requests run, by leases and by accounts",
-		           (long long)leases);
+		           "%s, by leases and by accounts",
+		           cli_count((uint64_t)MAX(leases, 0), "request runs",
+		                     "requests run", running));
 	json_decref(sessions);
 	json_decref(budgets);
 	return code;

@@ -113,13 +113,12 @@ look_at_memory(struct doctor *doctor, struct span info)
 	if (percent >= PRESSURE_PERCENT)
 		doctor_say(doctor, percent >= 100 ? DOCTOR_BAD : DOCTOR_WARNING, "memory",
 		           "raise maxmemory, start more workers, or drop dead jobs: "
-		           "warmq job "
-		           "ls --state dead",
+		           "warmq job ls --state dead",
 		           "%llu %% of maxmemory is in use: producers %s",
 		           (unsigned long long)percent,
 		           percent >= 100 ? "are refused" : "are asked to wait");
 	else
-		doctor_say(doctor, DOCTOR_FINE, "memory", NULL, "%llu MB%s",
+		doctor_say(doctor, DOCTOR_FINE, "memory", NULL, "%llu MiB in use%s",
 		           (unsigned long long)(used >> 20),
 		           limit > 0 ? "" : ", without a limit (maxmemory 0)");
 }

@@ -1,4 +1,5 @@
 #include "cli/act.h"
+#include "cli/columns.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
@@ -30,36 +31,53 @@ number(const json_t *row, const char *member)
 	return json_integer_value(json_object_get(row, member));
 }
 
-static void
-print_row(const json_t *row)
-{
-	char backlog[32], tokens[32];
+static const struct column columns[] = {
+	{ "FAMILY" },
+	{ "ROUTE" },
+	{ "WAITING", .is_number = true },
+	{ "RUNNING", .is_number = true },
+	{ "PREFIX TOKENS", .is_number = true },
+	{ "STATE" },
+	{ "BLOCKED ON" },
+};
 
-	cli_print_cell(text(row, "family"), 12);
-	cli_print_cell(text(row, "route"), 20);
-	printf("%9s  %9lld  %9s  ",
-	       cli_grouped((uint64_t)number(row, "backlog"), backlog),
-	       (long long)number(row, "in_flight"),
-	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens));
-	cli_print_cell(text(row, "state"), 24);
-	cli_print_escaped(span_from(text(row, "blocked_on")));
-	putchar('\n');
+/* "-" while nobody has measured it. */
+static const char *
+tokens_text(json_int_t tokens, char ret_text[32])
+{
+	return tokens > 0 ? cli_grouped((uint64_t)tokens, ret_text) : "-";
+}
+
+static void
+add_row(struct columns *table, const json_t *row)
+{
+	char id[13], waiting[32], running[32], tokens[32];
+
+	snprintf(id, sizeof id, "%s", text(row, "family"));
+	columns_add(table,
+	            (const char *const[]){
+			    id, text(row, "route"),
+			    cli_grouped((uint64_t)number(row, "backlog"), waiting),
+			    cli_grouped((uint64_t)number(row, "in_flight"), running),
+			    tokens_text(number(row, "prefix_tokens"), tokens),
+			    text(row, "state"), text(row, "blocked_on") });
 }
 
 static void
 print_rows(const json_t *rows, size_t limit)
 {
+	struct columns table;
 	const json_t *row;
 	size_t i;
 
-	printf("%-12s  %-20s  %9s  %9s  %9s  %-24s  %s\n", "FAMILY", "ROUTE", "WAITING",
-	       "IN FLIGHT", "PREFIX", "STATE", "BLOCKED ON");
+	columns_begin(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(rows, i, row)
 	{
 		if (i == limit)
 			break;
-		print_row(row);
+		add_row(&table, row);
 	}
+	columns_print(&table, "");
 	if (json_array_size(rows) > limit)
 		printf("… and %zu more; --limit shows them.\n",
 		       json_array_size(rows) - limit);
@@ -118,36 +136,53 @@ run_ls(struct cli *cli)
 	return code;
 }
 
+static const struct column place_columns[] = {
+	{ "PLACE" },
+	{ "STATE" },
+	{ "TOKENS", .is_number = true },
+	{ "RUNNING", .is_number = true },
+};
+
 static void
 print_places(const json_t *row)
 {
+	struct columns table;
 	const json_t *place;
 	size_t i;
 
 	puts("  places, from the shared root to this prefix:");
+	columns_begin(&table, place_columns, ARRAY_SIZE(place_columns));
 	json_array_foreach(json_object_get(row, "places"), i, place)
 	{
-		char tokens[32];
+		char id[13], tokens[32], running[32];
 
-		printf("    %-12.12s  %-28s  %9s tokens  %lld in flight\n",
-		       text(place, "place"), text(place, "state"),
-		       cli_grouped((uint64_t)number(place, "prefix_tokens"), tokens),
-		       (long long)number(place, "in_flight"));
+		snprintf(id, sizeof id, "%s", text(place, "place"));
+		columns_add(&table,
+		            (const char *const[]){
+				    id, text(place, "state"),
+				    tokens_text(number(place, "prefix_tokens"), tokens),
+				    cli_grouped((uint64_t)number(place, "in_flight"),
+		                                running) });
 	}
+	columns_print(&table, "    ");
 }
 
 static void
 print_account(const json_t *row)
 {
 	const json_t *account = json_object_get(row, "account");
+	json_int_t pace = number(account, "pace");
 	const json_t *limit;
 	const char *name;
+	char count[CLI_COUNT_SIZE], most[32];
 
 	fputs("  account ", stdout);
 	cli_print_escaped(span_from(text(row, "budget")));
-	printf(": %lld requests in flight, pace %lld (0: no bound)\n",
-	       (long long)number(account, "in_flight"),
-	       (long long)number(account, "pace"));
+	printf(": %s running, %s%s at once\n",
+	       cli_count((uint64_t)number(account, "in_flight"), "request", "requests",
+	                 count),
+	       pace > 0 ? "at most " : "any number",
+	       pace > 0 ? cli_grouped((uint64_t)pace, most) : "");
 	json_object_foreach((json_t *)(uintptr_t)json_object_get(account, "limits"), name,
 	                    limit)
 	{
@@ -155,29 +190,34 @@ print_account(const json_t *row)
 
 		if (number(limit, "per_minute") == 0)
 			continue;
-		printf("    %s limit: %s of %s a minute left\n", name,
+		printf("    %s limit: %s left of %s %s a minute\n", name,
 		       cli_grouped((uint64_t)number(limit, "left"), left),
-		       cli_grouped((uint64_t)number(limit, "per_minute"), all));
+		       cli_grouped((uint64_t)number(limit, "per_minute"), all),
+		       strcmp(name, "request") == 0 ? "requests" : "tokens");
 	}
 }
 
 static void
 print_page(const json_t *row)
 {
-	char oldest[32], tokens[32];
+	char tokens[CLI_COUNT_SIZE], oldest[32], waiting[32], running[32];
+	json_int_t size = number(row, "prefix_tokens");
 
 	printf("family %s\n", text(row, "family"));
 	fputs("  route ", stdout);
 	cli_print_escaped(span_from(text(row, "route")));
 	printf(", pool %s\n", text(row, "pool"));
-	printf("  %s; prefix of %s tokens\n", text(row, "state"),
-	       cli_grouped((uint64_t)number(row, "prefix_tokens"), tokens));
-	printf("  %lld waiting, the oldest for %s; %lld in flight\n",
-	       (long long)number(row, "backlog"),
-	       cli_duration((uint64_t)number(row, "oldest_ms"), oldest),
-	       (long long)number(row, "in_flight"));
+	printf("  %s; the prefix has %s\n", text(row, "state"),
+	       size > 0 ? cli_count((uint64_t)size, "token", "tokens", tokens)
+	                : "not been measured yet");
+	printf("  %s waiting", cli_grouped((uint64_t)number(row, "backlog"), waiting));
+	if (number(row, "backlog") > 0)
+		printf(", the oldest for %s",
+		       cli_duration((uint64_t)number(row, "oldest_ms"), oldest));
+	printf("; %s running\n",
+	       cli_grouped((uint64_t)number(row, "in_flight"), running));
 	if (*text(row, "blocked_on")) {
-		fputs("  blocked on ", stdout);
+		fputs("  blocked: ", stdout);
 		cli_print_escaped(span_from(text(row, "blocked_on")));
 		putchar('\n');
 	}

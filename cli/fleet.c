@@ -124,15 +124,17 @@ read_port(const struct fleet *fleet, unsigned *ret_port)
 static int
 set_knobs(struct fleet *fleet, json_t *knobs)
 {
+	const char *cause;
 	char url[PATH_SIZE];
 	json_t *answer;
 
 	if (!knobs)
 		return CLI_OK;
 	snprintf(url, sizeof url, "%s/knobs", fleet->upstream_url);
-	if (http_json(url, knobs, &answer) < 0) {
+	if (http_json(url, knobs, &answer, &cause) < 0) {
 		process_print_log_tail(&fleet->provider);
-		return cli_fail(CLI_UNREACHABLE, "The provider refused its settings.");
+		return cli_fail(CLI_UNREACHABLE, "The provider refused its settings: %s.",
+		                cause);
 	}
 	json_decref(answer);
 	return CLI_OK;
@@ -381,27 +383,31 @@ fleet_is_running(struct fleet *fleet)
 json_t *
 fleet_provider_stats(const struct fleet *fleet)
 {
+	const char *cause;
 	char url[PATH_SIZE];
 	json_t *stats = NULL;
 
 	snprintf(url, sizeof url, "%s/stats", fleet->upstream_url);
-	if (http_json(url, NULL, &stats) < 0)
-		(void)cli_fail(CLI_UNREACHABLE, "The provider does not answer %s.", url);
+	if (http_json(url, NULL, &stats, &cause) < 0)
+		(void)cli_fail(CLI_UNREACHABLE, "The provider does not answer %s: %s.",
+		               url, cause);
 	return stats;
 }
 
 int
 fleet_provider_reset(const struct fleet *fleet)
 {
+	const char *cause;
 	char url[PATH_SIZE];
 	json_t *nothing = json_object(), *answer = NULL;
 	int err;
 
 	snprintf(url, sizeof url, "%s/reset", fleet->upstream_url);
-	err = http_json(url, nothing, &answer);
+	err = http_json(url, nothing, &answer, &cause);
 	json_decref(nothing);
 	json_decref(answer);
 	if (err < 0)
-		return cli_fail(CLI_UNREACHABLE, "The provider does not answer %s.", url);
+		return cli_fail(CLI_UNREACHABLE, "The provider does not answer %s: %s.",
+		                url, cause);
 	return CLI_OK;
 }

@@ -17,11 +17,12 @@ on_bytes(char *data, size_t size, size_t count, void *context)
 }
 
 static int
-perform(CURL *curl)
+perform(CURL *curl, const char **ret_cause)
 {
 	CURLcode code = curl_easy_perform(curl);
 	long status = 0;
 
+	*ret_cause = curl_easy_strerror(code);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return ERR_TIMEOUT;
 	if (code != CURLE_OK)
@@ -31,7 +32,8 @@ perform(CURL *curl)
 }
 
 int
-http_json(const char *url, const json_t *body, json_t **ret_answer)
+http_json(const char *url, const json_t *body, json_t **ret_answer,
+          const char **ret_cause)
 {
 	struct buffer answer = BUFFER_INIT(ANSWER_SIZE_MAX);
 	struct curl_slist *headers =
@@ -40,6 +42,7 @@ http_json(const char *url, const json_t *body, json_t **ret_answer)
 	CURL *curl = curl_easy_init();
 	int err = ERR_MEMORY;
 
+	*ret_cause = error_text(err);
 	if (curl) {
 		curl_easy_setopt(curl, CURLOPT_URL, url);
 		curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
@@ -50,13 +53,14 @@ http_json(const char *url, const json_t *body, json_t **ret_answer)
 		curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
 		if (text)
 			curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text);
-		err = perform(curl);
+		err = perform(curl, ret_cause);
 		curl_easy_cleanup(curl);
 	}
 	if (err == 0) {
 		*ret_answer = json_loadb(buffer_text(&answer), answer.len,
 		                         JSON_DECODE_ANY, NULL);
 		err = *ret_answer ? 0 : ERR_MALFORMED;
+		*ret_cause = "the answer is no JSON";
 	}
 	curl_slist_free_all(headers);
 	free(text);

@@ -7,8 +7,9 @@
 #include "common/error.h"
 
 /* GET if `body` is NULL, else POST.  ERR_CONNECTION or ERR_TIMEOUT (10 s), ERR_IO for a
- * status that is not 2xx, ERR_MALFORMED if the answer is no JSON.  The caller releases
- * the answer. */
-MUST_USE int http_json(const char *url, const json_t *body, json_t **ret_answer);
+ * status that is not 2xx, ERR_MALFORMED if the answer is no JSON; `ret_cause` then says
+ * it for people, in static memory.  The caller releases the answer. */
+MUST_USE int http_json(const char *url, const json_t *body, json_t **ret_answer,
+                       const char **ret_cause);
 
 #endif

@@ -1,3 +1,4 @@
+#include "cli/columns.h"
 #include "cli/job_find.h"
 #include "cli/verbs.h"
 
@@ -91,40 +92,59 @@ text(const json_t *row, const char *member)
 	return value ? value : "";
 }
 
+static const struct column running_columns[] = {
+	{ "JOB" },
+	{ "ROUTE" },
+	{ "FAMILY" },
+	{ "ROLE" },
+	{ "WORKER" },
+	{ "SLOT", .is_number = true },
+	{ "DELIVERY", .is_number = true },
+};
+static const struct column later_columns[] = { { "JOB" }, { "STARTS" }, { "IN" } };
+static const struct column dead_columns[] = {
+	{ "JOB" },
+	{ "DIED" },
+	{ "REASON" },
+	{ "WHY" },
+};
+
 static void
-print_running(const json_t *row)
+add_running(struct columns *table, const json_t *row)
 {
-	cli_print_cell(text(row, "id"), 22);
-	cli_print_cell(text(row, "route"), 20);
-	cli_print_cell(text(row, "family"), 12);
-	cli_print_cell(text(row, "role"), 10);
-	cli_print_cell(text(row, "worker"), 20);
-	printf("%5s  %8lld\n", text(row, "slot"),
-	       (long long)json_integer_value(json_object_get(row, "delivery")));
+	char family[13], delivery[32];
+
+	snprintf(family, sizeof family, "%s", text(row, "family"));
+	columns_add(table,
+	            (const char *const[]){
+			    text(row, "id"), text(row, "route"), family,
+			    text(row, "role"), text(row, "worker"), text(row, "slot"),
+			    cli_grouped((uint64_t)json_integer_value(
+						json_object_get(row, "delivery")),
+	                                delivery) });
 }
 
 static void
-print_later(const json_t *row, uint64_t now_ms)
+add_later(struct columns *table, const json_t *row, uint64_t now_ms)
 {
 	uint64_t at_ms = (uint64_t)json_integer_value(json_object_get(row, "time_ms"));
-	char clock[CLI_CLOCK_SIZE], left[32];
+	char date[CLI_CLOCK_SIZE], left[32];
 
-	cli_print_cell(text(row, "id"), 22);
-	cli_print_cell(cli_date(at_ms, clock), 19);
-	puts(at_ms > now_ms ? cli_duration(at_ms - now_ms, left) : "now");
+	columns_add(table, (const char *const[]){
+				   text(row, "id"), cli_date(at_ms, date),
+				   at_ms > now_ms ? cli_duration(at_ms - now_ms, left)
+						  : "now" });
 }
 
 static void
-print_dead(const json_t *row)
+add_dead(struct columns *table, const json_t *row)
 {
 	uint64_t at_ms = (uint64_t)json_integer_value(json_object_get(row, "time_ms"));
-	char clock[CLI_CLOCK_SIZE];
+	char date[CLI_CLOCK_SIZE];
 
-	cli_print_cell(text(row, "id"), 22);
-	cli_print_cell(cli_date(at_ms, clock), 19);
-	cli_print_cell(text(row, "reason"), 18);
-	cli_print_escaped(span_from(text(row, "why")));
-	putchar('\n');
+	columns_add(table,
+	            (const char *const[]){ text(row, "id"), cli_date(at_ms, date),
+	                                   text(row, "reason"), text(row, "why") });
 }
 
 static void
@@ -132,33 +152,32 @@ print_rows(const struct args *args, const json_t *rows, uint64_t now_ms, uint64_
 {
 	bool is_dead = strcmp(args->state, "dead") == 0;
 	bool is_later = strcmp(args->state, "later") == 0;
+	struct columns table;
 	const json_t *row;
-	char shown[32];
+	char more[32];
 	size_t i;
 
-	if (json_array_size(rows) == 0) {
-		printf("No jobs are %s.\n", is_later ? "delayed" : args->state);
-		return;
-	}
 	if (is_dead)
-		printf("%-22s  %-19s  %-18s  %s\n", "JOB", "DIED", "REASON", "WHY");
+		columns_begin(&table, dead_columns, ARRAY_SIZE(dead_columns));
 	else if (is_later)
-		printf("%-22s  %-19s  %s\n", "JOB", "STARTS", "IN");
+		columns_begin(&table, later_columns, ARRAY_SIZE(later_columns));
 	else
-		printf("%-22s  %-20s  %-12s  %-10s  %-20s  %5s  %8s\n", "JOB", "ROUTE",
-		       "FAMILY", "ROLE", "WORKER", "SLOT", "DELIVERY");
+		columns_begin(&table, running_columns, ARRAY_SIZE(running_columns));
 	json_array_foreach(rows, i, row)
 	{
 		if (is_dead)
-			print_dead(row);
+			add_dead(&table, row);
 		else if (is_later)
-			print_later(row, now_ms);
+			add_later(&table, row, now_ms);
 		else
-			print_running(row);
+			add_running(&table, row);
 	}
+	columns_print(&table, "");
+	if (json_array_size(rows) == 0)
+		printf("No jobs are %s.\n", is_later ? "delayed" : args->state);
 	if (total > json_array_size(rows))
 		printf("… and %s more; --limit shows them.\n",
-		       cli_grouped(total - json_array_size(rows), shown));
+		       cli_grouped(total - json_array_size(rows), more));
 }
 
 static int

@@ -210,6 +210,11 @@ job_find_refuse(struct store *store, const char *id)
 
 	if (code != CLI_OK)
 		return code;
+	if (last.ms == 0)
+		return cli_fail(CLI_NOT_FOUND,
+		                "There never was a job %s: nothing was ever enqueued in "
+		                "this namespace.",
+		                id);
 	if (protocol_parse_job_id(span_from(id), &wanted) == 0 && is_later(wanted, last))
 		return cli_fail(CLI_NOT_FOUND,
 		                "There never was a job %s: the last one that was "

@@ -12,6 +12,7 @@ int
 page_get(const char *url, const char *path, json_t **ret_answer)
 {
 	const char *base = url ? url : getenv("WARMQ_URL");
+	const char *cause;
 	char full[URL_SIZE];
 	size_t len;
 	int err;
@@ -22,7 +23,7 @@ page_get(const char *url, const char *path, json_t **ret_answer)
 	while (len > 0 && base[len - 1] == '/')
 		len--;
 	snprintf(full, sizeof full, "%.*s/api/v1/%s", (int)len, base, path);
-	err = http_json(full, NULL, ret_answer);
+	err = http_json(full, NULL, ret_answer, &cause);
 	if (err == 0)
 		return CLI_OK;
 	if (err == ERR_IO)
@@ -32,8 +33,8 @@ page_get(const char *url, const char *path, json_t **ret_answer)
 		                full);
 	return cli_fail(CLI_UNREACHABLE,
 	                "The scheduler's pages do not answer at %.*s (%s). Start "
-	                "warmq-scheduler, or say where it is with --url.",
-	                (int)len, base, error_text(err));
+	                "warmq-scheduler, or say where it is with --url or WARMQ_URL.",
+	                (int)len, base, cause);
 }
 
 void
@@ -102,18 +103,18 @@ void
 page_print_head(const json_t *overview)
 {
 	const json_t *all = json_object_get(overview, "all"), *pool, *route;
-	char waiting[32], running[32];
+	char waiting[CLI_COUNT_SIZE], running[CLI_COUNT_SIZE], room[CLI_COUNT_SIZE];
 	uint64_t slots = 0;
 	size_t i;
 
 	json_array_foreach(json_object_get(overview, "pools"), i, pool) slots +=
 		page_number(pool, "slots");
-	printf("%s, holding %s. %s jobs wait, %s run in %llu slots.\n",
+	printf("The scheduler is %s, holding is %s. %s, %s in %s.\n",
 	       page_text(overview, "phase"),
 	       json_is_true(json_object_get(overview, "hold")) ? "on" : "OFF",
-	       cli_grouped(page_number(all, "waiting"), waiting),
-	       cli_grouped(page_number(all, "running"), running),
-	       (unsigned long long)slots);
+	       cli_count(page_number(all, "waiting"), "job waits", "jobs wait", waiting),
+	       cli_count(page_number(all, "running"), "runs", "run", running),
+	       cli_count(slots, "slot", "slots", room));
 	json_array_foreach(json_object_get(overview, "unheld"), i, route)
 	{
 		fputs("Holding is off for the route ", stdout);
@@ -133,14 +134,15 @@ page_print_reasons(const json_t *overview)
 
 	json_object_foreach(kinds, kind, sum)
 	{
-		char waiting[32], families[32], oldest[32];
+		char waiting[CLI_COUNT_SIZE], families[CLI_COUNT_SIZE], oldest[32];
 		uint64_t since = page_number(sum, "oldest_ms");
 
 		if (page_number(sum, "waiting") == 0)
 			continue;
-		printf("  %-15s %9s jobs in %s families, longest %s\n", kind,
-		       cli_grouped(page_number(sum, "waiting"), waiting),
-		       cli_grouped(page_number(sum, "families"), families),
+		printf("  %-15s %14s in %s, the oldest for %s\n", kind,
+		       cli_count(page_number(sum, "waiting"), "job", "jobs", waiting),
+		       cli_count(page_number(sum, "families"), "family", "families",
+		                 families),
 		       cli_duration(now_ms > since ? now_ms - since : 0, oldest));
 	}
 }

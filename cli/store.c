@@ -33,11 +33,13 @@ store_open(const struct cli *cli, struct store **ret_store)
 	char message[REDIS_SYNC_MESSAGE_SIZE] = "";
 	struct redis_url url;
 	struct store *store;
+	int err;
 
 	if (redis_url_parse(span_from(cli->redis), &url, message) < 0)
 		return cli_fail(CLI_USAGE, "%s", message);
 	if (!*cli->name_space || strlen(cli->name_space) > PROTOCOL_NAMESPACE_MAX)
-		return cli_fail(CLI_USAGE, "--namespace takes 1 to 64 characters.");
+		return cli_fail(CLI_USAGE, "--namespace takes 1 to %d characters.",
+		                PROTOCOL_NAMESPACE_MAX);
 	store = calloc(1, sizeof *store);
 	VERIFY(store);
 	store->name_space = span_from(cli->name_space);
@@ -49,10 +51,16 @@ store_open(const struct cli *cli, struct store **ret_store)
 		.arg_max = CALL_ARGS,
 		.byte_max = CALL_BYTES,
 	};
-	if (redis_sync_open(&url, TIMEOUT_MS, &store->redis, message) < 0) {
+	err = redis_sync_open(&url, TIMEOUT_MS, &store->redis, message);
+	if (err < 0) {
 		free(store);
-		return cli_fail(CLI_UNREACHABLE,
-		                "%s Is it running? Set --redis or WARMQ_REDIS.", message);
+		return cli_fail(
+			CLI_UNREACHABLE, "%s. %s", message,
+			err == ERR_UNSUPPORTED
+				? "It takes redis://USER:PASSWORD@HOST:PORT/DATABASE "
+				  "in --redis or WARMQ_REDIS."
+				: "Is it running? Say where it is with --redis or "
+				  "WARMQ_REDIS.");
 	}
 	*ret_store = store;
 	return CLI_OK;
@@ -87,7 +95,9 @@ store_key(struct store *store, const char *name, struct span rest)
 static int
 lost(const struct store *store)
 {
-	return cli_fail(CLI_UNREACHABLE, "Redis: %s", redis_sync_message(store->redis));
+	return cli_fail(CLI_UNREACHABLE,
+	                "%s. Try again; if it stays so, is that a Redis?",
+	                redis_sync_message(store->redis));
 }
 
 /* What to do about an error of Redis, by how it begins; "" if nothing is known. */

@@ -1,7 +1,6 @@
+#include "cli/columns.h"
 #include "cli/page.h"
 #include "cli/verbs.h"
-
-#include "common/text.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -24,39 +23,54 @@ static const struct option_spec specs[] = {
 	CLI_OPTIONS(struct args),
 };
 
-static void
-print_family(const json_t *family, uint64_t now_ms)
-{
-	char waiting[32], running[32], oldest[32] = "-", hits[16], reads[16];
-	uint64_t since = page_number(family, "oldest_ms");
-	char route[128]; /* cut there, if it is longer */
+static const struct column columns[] = {
+	{ "ROUTE" },
+	{ "FAMILY" },
+	{ "WAITING", .is_number = true },
+	{ "OLDEST", .is_number = true },
+	{ "RUNNING", .is_number = true },
+	{ "HITS", .is_number = true },
+	{ "READ", .is_number = true },
+	{ "STATE" },
+	{ "BLOCKED ON" },
+};
 
-	(void)text_escape(span_from(page_text(family, "route")), route, sizeof route);
+static void
+add_family(struct columns *table, const json_t *family, uint64_t now_ms)
+{
+	char id[9], waiting[32], running[32], oldest[32] = "-", hits[16], reads[16];
+	uint64_t since = page_number(family, "oldest_ms");
+
+	snprintf(id, sizeof id, "%s", page_text(family, "id"));
 	if (since > 0)
 		(void)cli_duration(now_ms > since ? now_ms - since : 0, oldest);
-	printf("%-24.24s  %-8.8s  %7s  %8s  %7s  %7s  %7s  %-16.16s  ", route,
-	       page_text(family, "id"),
-	       cli_grouped(page_number(family, "waiting"), waiting), oldest,
-	       cli_grouped(page_number(family, "running"), running),
-	       page_percent(family, "prefix_hit_ratio", hits),
-	       page_percent(family, "token_read_ratio", reads),
-	       page_text(family, "state"));
-	cli_print_escaped(span_from(page_text(family, "blocked_on")));
-	putchar('\n');
+	columns_add(table,
+	            (const char *const[]){
+			    page_text(family, "route"), id,
+			    cli_grouped(page_number(family, "waiting"), waiting), oldest,
+			    cli_grouped(page_number(family, "running"), running),
+			    page_percent(family, "prefix_hit_ratio", hits),
+			    page_percent(family, "token_read_ratio", reads),
+			    page_text(family, "state"),
+			    page_text(family, "blocked_on") });
 }
 
 static void
 print_page(const json_t *overview, const json_t *page)
 {
+	struct columns table;
 	const json_t *family;
 	size_t i;
 
 	page_print_head(overview);
 	page_print_reasons(overview);
-	printf("\n%-24s  %-8s  %7s  %8s  %7s  %7s  %7s  %-16s  %s\n", "ROUTE", "FAMILY",
-	       "WAITING", "OLDEST", "RUNNING", "HITS", "READ", "STATE", "BLOCKED ON");
+	putchar('\n');
+	columns_begin(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(json_object_get(page, "families"), i, family)
-		print_family(family, page_number(page, "now_ms"));
+	{
+		add_family(&table, family, page_number(page, "now_ms"));
+	}
+	columns_print(&table, "");
 	if (json_array_size(json_object_get(page, "families")) == 0)
 		puts("No family has work.");
 }
@@ -106,6 +120,10 @@ const struct verb verb_top = {
 	.name = "top",
 	.usage = "top [--once]",
 	.summary = "watch the families that have work, as the page shows them",
+	.details = "HITS is the share of jobs that read their prefix, READ that of input "
+		   "tokens "
+		   "that were\nread. Ctrl-C ends it. In a pipe, and with --json, it "
+		   "prints once.",
 	.options = { specs, ARRAY_SIZE(specs) },
 	.args_size = sizeof(struct args),
 	.run = run,

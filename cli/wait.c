@@ -29,7 +29,7 @@ struct waiting {
 	const json_t *ids;
 	json_t **results;
 	bool *is_missing; /* was not alive at the last look: gone if it still is */
-	size_t count, ended, failed;
+	size_t count, ended, failed, gone; /* gone: of the failed ones */
 };
 
 static struct span
@@ -47,6 +47,7 @@ note_end(struct waiting *waiting, size_t i, json_t *result)
 
 	waiting->results[i] = result ? result : json_null();
 	waiting->ended++;
+	waiting->gone += result == NULL;
 	if (!state || strcmp(state, "done") != 0)
 		waiting->failed++;
 }
@@ -167,6 +168,12 @@ finish(const struct cli *cli, const struct waiting *waiting)
 		                "%zu of %zu jobs have not ended yet; they go on. Wait "
 		                "again with `warmq wait ID`.",
 		                waiting->count - waiting->ended, waiting->count);
+	if (waiting->gone > 0)
+		return cli_fail(CLI_FAILED,
+		                "%zu of %zu jobs did not end well; nothing is known of "
+		                "%zu: never enqueued, or ended and the result was "
+		                "delivered or has expired.",
+		                waiting->failed, waiting->count, waiting->gone);
 	if (waiting->failed > 0)
 		return cli_fail(CLI_FAILED, "%zu of %zu jobs did not end well.",
 		                waiting->failed, waiting->count);

@@ -80,11 +80,13 @@ print_accounts(const json_t *overview)
 	json_array_foreach(json_object_get(overview, "budgets"), i, budget)
 	{
 		uint64_t parked_ms = page_number(budget, "parked_until_ms");
-		char left[32], reads[16];
+		char left[32], reads[16], most[CLI_COUNT_SIZE];
 
-		printf("  account %s: %llu at once%s, %s of its input tokens were read",
+		printf("  account %s: at most %s at once%s, %s of its input tokens were "
+		       "read from the cache",
 		       page_text(budget, "name"),
-		       (unsigned long long)page_number(budget, "pace"),
+		       cli_count(page_number(budget, "pace"), "request", "requests",
+		                 most),
 		       json_is_true(json_object_get(budget, "rising")) ? " and rising"
 		                                                       : "",
 		       page_percent(budget, "token_read_ratio", reads));
@@ -141,15 +143,15 @@ print_causes(const json_t *ledger)
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = json_array_get(causes, i);
 	qsort(sorted, count, sizeof *sorted, by_written);
-	puts("Written this week, and why:");
+	puts("Written this week, what that cost on top, and why:");
 	for (size_t i = 0; i < count && i < CAUSES_SHOWN; i++) {
 		char written[32], extra[32];
 		double dollars = json_number_value(json_object_get(sorted[i], "extra"));
 
-		printf("  %-14s %15s tokens  %s%s%s\n", page_text(sorted[i], "cause"),
+		printf("  %-14s %15s tokens  %9s  %s\n", page_text(sorted[i], "cause"),
 		       cli_grouped(page_number(sorted[i], "written"), written),
-		       page_text(sorted[i], "meaning"), dollars > 0 ? "; " : "",
-		       dollars > 0 ? page_money(dollars, extra) : "");
+		       dollars > 0 ? page_money(dollars, extra) : "-",
+		       page_text(sorted[i], "meaning"));
 	}
 }
 

@@ -1,4 +1,5 @@
 #include "cli/act.h"
+#include "cli/columns.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 
@@ -18,36 +19,63 @@ print_unreached(const json_t *row)
 
 	json_array_foreach(json_object_get(row, "unreached"), i, name)
 	{
-		printf("  does not reach %s: it leaves those jobs to others; its log "
-		       "says "
-		       "why\n",
-		       json_string_value(name));
+		cli_print_escaped(
+			span_from(json_string_value(json_object_get(row, "label"))));
+		fputs(" does not reach ", stdout);
+		cli_print_escaped(span_from(json_string_value(name)));
+		puts(": it leaves those jobs to others; its log says why");
 	}
+}
+
+static const struct column columns[] = {
+	{ "WORKER" },
+	{ "SESSION" },
+	{ "POOL" },
+	{ "STATE" },
+	{ "SLOTS", .is_number = true },
+	{ "BUSY", .is_number = true },
+	{ "LEASE ENDS IN" },
+};
+
+static const char *
+count_of(const json_t *row, const char *member, char ret_text[32])
+{
+	return cli_grouped((uint64_t)json_integer_value(json_object_get(row, member)),
+	                   ret_text);
+}
+
+static void
+add_row(struct columns *table, const json_t *row)
+{
+	json_int_t lease_ms = json_integer_value(json_object_get(row, "lease_ms"));
+	char slots[32], busy[32], lease[32];
+
+	columns_add(table,
+	            (const char *const[]){
+			    json_string_value(json_object_get(row, "label")),
+			    json_string_value(json_object_get(row, "session")),
+			    json_string_value(json_object_get(row, "pool")),
+			    json_string_value(json_object_get(row, "state")),
+			    count_of(row, "slots", slots), count_of(row, "busy", busy),
+			    lease_ms > 0 ? cli_duration((uint64_t)lease_ms, lease)
+					 : "it is over: its jobs go to others" });
 }
 
 static void
 print_rows(const json_t *rows)
 {
+	struct columns table;
 	const json_t *row;
 	size_t i;
 
-	printf("%-24s  %-16s  %-12s  %-8s  %7s  %7s  %s\n", "WORKER", "SESSION", "POOL",
-	       "STATE", "SLOTS", "BUSY", "LEASE ENDS IN");
+	columns_begin(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(rows, i, row)
 	{
-		json_int_t lease_ms =
-			json_integer_value(json_object_get(row, "lease_ms"));
-		char lease[32];
-
-		cli_print_cell(json_string_value(json_object_get(row, "label")), 24);
-		cli_print_cell(json_string_value(json_object_get(row, "session")), 16);
-		cli_print_cell(json_string_value(json_object_get(row, "pool")), 12);
-		cli_print_cell(json_string_value(json_object_get(row, "state")), 8);
-		printf("%7lld  %7lld  %s\n",
-		       (long long)json_integer_value(json_object_get(row, "slots")),
-		       (long long)json_integer_value(json_object_get(row, "busy")),
-		       lease_ms > 0 ? cli_duration((uint64_t)lease_ms, lease)
-		                    : "is over: it will be reaped");
+		add_row(&table, row);
+	}
+	columns_print(&table, "");
+	json_array_foreach(rows, i, row)
+	{
 		print_unreached(row);
 	}
 	if (json_array_size(rows) == 0)
@@ -132,6 +160,7 @@ static int
 steer(struct cli *cli, const char *word, const char *sentence)
 {
 	json_t *told = json_array(), *rows;
+	char count[CLI_COUNT_SIZE];
 	struct store *store;
 	int code = load(cli, &store, &rows);
 	if (code == CLI_OK) {
@@ -141,12 +170,15 @@ steer(struct cli *cli, const char *word, const char *sentence)
 	}
 	if (code == CLI_OK && json_array_size(told) == 0)
 		code = cli_fail(CLI_NOT_FOUND,
-		                "There is no live worker like that. `warmq "
-		                "worker ls` lists them.");
+		                "There is no live worker \"%.60s\". `warmq worker ls` "
+		                "lists them.",
+		                cli->argv[0]);
 	else if (code == CLI_OK && cli->json)
 		cli_print_json(json_pack("{s:O}", "told", told));
 	else if (code == CLI_OK)
-		printf("%zu workers told: %s\n", json_array_size(told), sentence);
+		printf("%s told: %s\n",
+		       cli_count(json_array_size(told), "worker", "workers", count),
+		       sentence);
 	json_decref(told);
 	return code;
 }

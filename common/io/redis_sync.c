@@ -114,7 +114,7 @@ greet_with(struct redis_sync *sync, const struct span *words, size_t count)
 		return 0;
 	(void)snprintf(sync->message, sizeof sync->message,
 	               "Redis at %s refused %.*s: %.*s", sync->address, (int)words[0].len,
-	               words[0].data, (int)MIN(reply->text.len, 60), reply->text.data);
+	               words[0].data, (int)MIN(reply->text.len, 160), reply->text.data);
 	return ERR_UNSUPPORTED;
 }
 

@@ -28,8 +28,8 @@ def test_why_says_what_waits_and_why(scheduler, inbox):
     assert act(scheduler, f"families/{id}/pause")[0] == 200
     wait_until(lambda: families(scheduler, "route=summaries")["families"][0]["paused"], "the pause")
     text = warmq("why", url=url_of(scheduler) + "/")
-    assert "ruling, holding on. 15 jobs wait, 0 run in 0 slots." in text
-    assert "no worker              12 jobs in 1 families" in text
+    assert "The scheduler is ruling, holding is on. 15 jobs wait, 0 run in 0 slots." in text
+    assert "no worker              12 jobs in 1 family, the oldest for " in text
     assert "triage" in text and "No live worker serves the pool default." in text
     assert "Advice: no worker serves this pool: start one with --pool." in text
     assert "It is paused: nothing starts until it is resumed." in text

@@ -48,7 +48,7 @@ def test_workers_are_told_to_be_quiet_and_to_go_on(server, scheduler, inbox):
     wait_until(lambda: worker.claim(0).jobs, "a start")
     warmq("worker", "stop", worker.nonce, "--redis", server.url)
     assert worker.beat()[2:] == [5]
-    assert "no live worker like that" in warmq("worker", "stop", "nobody", "--redis", server.url,
+    assert "no live worker \"nobody\"" in warmq("worker", "stop", "nobody", "--redis", server.url,
                                                check=4)
 
 
@@ -103,7 +103,7 @@ def test_dead_jobs_are_queued_again_or_forgotten(server, scheduler, inbox):
         wait_until(lambda: dead.extend(worker.claim(0).jobs) or len(dead) > inbox.redis.zcard(
             inbox.key("dead")), "a start")
         assert worker.fail(dead[-1], "fatal", reason="bad") == "dead"
-    assert "1 jobs queued again." in warmq("job", "retry", ids[0], "--redis", server.url)
+    assert "1 job queued again." in warmq("job", "retry", ids[0], "--redis", server.url)
     text = subprocess_out("job", "drop", ids[1], ids[1], "1-1", "--json", "--redis", server.url)
     assert json.loads(text) == {"done": 1, "left": 2}
     assert "2 jobs queued again." in warmq("job", "retry", "--all", "--redis", server.url)

@@ -127,7 +127,7 @@ def test_what_waits_for_people_is_named(server, scheduler, inbox):
     inbox.redis.hset(inbox.key(f"budget:{budget}"), "parked_until", inbox.now() + 600000)
     inbox.redis.hset(inbox.key("meta"), "function_errors", 3)
     found = findings(server)
-    assert "1 jobs are dead" in found["dead", "warning"][0]
+    assert "1 job is dead" in found["dead", "warning"][0]
     assert found["hold", "warning"][1] == "warmq hold on"
     assert f"unpark {budget}" in found["accounts", "warning"][1]
     assert "no worker is alive" in found["workers", "warning"][0]

@@ -2,7 +2,9 @@
 
 import json
 import os
+import pty
 import re
+import select
 import subprocess
 
 import pytest
@@ -157,3 +159,92 @@ def test_explain_of_nonsense_says_what_is_wrong_with_it(tmp_path, text, sentence
     path = tmp_path / "a.json"
     path.write_text(text)
     assert sentence in says(1, "explain", str(path))
+
+
+NEEDS_REDIS = [
+    "enqueue --upstream x --body {}", "wait 1-0", "job ls", "job show 1-0", "job cancel 1-0",
+    "job retry 1-0", "job drop --all", "family ls", "family show x", "family pause x",
+    "family resume x", "family warm x", "prefix ls", "prefix show x", "worker ls",
+    "worker quiet x", "worker resume x", "worker stop x", "budget ls", "budget unpark x",
+    "doctor", "doctor --repair books", "hold on", "hold off", "hold status"]
+
+
+def test_without_redis_every_verb_says_where_it_looked_and_what_to_do():
+    for words in NEEDS_REDIS:
+        assert says(3, *words.split(), "--redis", "redis://127.0.0.1:1") == (
+            "warmq: Redis at redis://127.0.0.1:1: Connection refused. Is it running? Say where it "
+            "is with --redis or WARMQ_REDIS.\n"), words
+    covered = {verb for verb in verbs() for words in NEEDS_REDIS
+               if (words + " ").startswith(verb + " ")}
+    assert set(verbs()) - covered == {"dev", "demo", "prefix put", "why", "top", "explain",
+                                      "version"}
+
+
+def test_a_redis_that_refuses_is_not_called_absent(server):
+    server.client.config_set("requirepass", "secret")
+    server.client.execute_command("AUTH", "secret")
+    text = says(1, "worker", "ls", server=server)
+    assert "NOAUTH" in text and "--redis redis://USER:PASSWORD@HOST:PORT" in text
+
+
+def test_json_is_one_line_and_one_value(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    port = str(scheduler.port)
+    for words in ("job ls", "job ls --state later", "job ls --state dead", "family ls",
+                  "family show triage", "prefix ls", "worker ls", "budget ls", "hold status",
+                  "version", f"why --url http://127.0.0.1:{port}",
+                  f"top --url http://127.0.0.1:{port}"):
+        code, out, errors = run(*words.split(), "--json", server=server)
+        assert (code, errors) == (0, "") and out.count("\n") == 1, (words, out, errors)
+        json.loads(out)
+
+
+def test_columns_stand_below_their_heading(server, scheduler, inbox):
+    enqueue(inbox, ["triage", "a-route-with-a-rather-long-name-of-its-own-and-more"], 3)
+    worker, jobs = Worker(inbox, pool="default", slots=4), []
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "a start")
+    for words, left in (("family ls", ["FAMILY", "ROUTE", "STATE", "BLOCKED ON"]),
+                        ("job ls", ["JOB", "ROUTE", "FAMILY", "ROLE", "WORKER"]),
+                        ("worker ls", ["WORKER", "SESSION", "POOL", "STATE", "LEASE ENDS IN"]),
+                        ("budget ls", ["ACCOUNT AND CLASS", "PARKED FOR"])):
+        lines = run(*words.split(), server=server)[1].splitlines()
+        assert len(lines) > 1, words
+        for name in left:
+            at = lines[0].index(name)
+            for line in lines[1:]:
+                cell = line[at:]
+                assert at == 0 or line[at - 2:at] == "  ", (name, line)
+                assert not cell.startswith(" "), (name, line)
+
+
+def on_terminal(*words, **env):
+    """What is said on a terminal, by stdout and stderr."""
+    main, other = pty.openpty()
+    process = subprocess.Popen([WARMQ, *words], stdin=other, stdout=other, stderr=other,
+                               env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **env})
+    os.close(other)
+    said = b""
+    while select.select([main], [], [], 30)[0]:
+        try:
+            said += os.read(main, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(main)
+    process.wait(timeout=30)
+    return said.decode()
+
+
+def test_colours_are_for_terminals_and_may_be_switched_off(server):
+    words = ["doctor", "--redis", server.url]
+    assert "\033[1;31mbad" in on_terminal(*words)
+    assert "\033" not in on_terminal(*words, NO_COLOR="1")
+    assert "\033" not in on_terminal(*words, TERM="dumb")
+    assert "\033" not in run(*words)[1]
+
+
+def test_a_long_wait_shows_how_far_it_is_on_a_terminal_only(server, scheduler, inbox):
+    [id] = enqueue(inbox, ["triage"], 1)["triage"]
+    words = ["wait", id, "--timeout", "300ms", "--redis", server.url]
+    assert "waiting" in on_terminal(*words) and "0/1" in on_terminal(*words)
+    assert run(*words)[1] == "" and "waiting" not in run(*words)[2]
+    assert "\033[K" not in on_terminal(*words, "--json")
