@@ -192,8 +192,7 @@ run_quiet(struct cli *cli)
 static int
 run_resume(struct cli *cli)
 {
-	return steer(cli, "run",
-	             "they claim jobs again with their next beat, within 10 s.");
+	return steer(cli, "run", "they claim jobs again within a second or two.");
 }
 
 static int

@@ -175,8 +175,15 @@ agent_answer(struct agent *agent, uint64_t now_ms, uint64_t tag,
 void
 agent_wake(struct agent *agent, uint64_t now_ms)
 {
+	uint64_t last_ms =
+		agent->beat_at_ms - MIN(agent->beat_at_ms, agent->config.beat_ms);
+
 	advance(agent, now_ms);
 	agent->wake_pending = true;
+	/* It may be told to go on: who is, is woken.  Ask, but not at every wake-up. */
+	if (agent->is_quiet)
+		agent->beat_at_ms = MIN(agent->beat_at_ms,
+		                        MAX(now_ms, last_ms + agent->config.poll_ms));
 }
 
 /* The slot in which this run goes on, or NULL if it ended long ago. */

@@ -208,7 +208,7 @@ void agent_lost(struct agent *agent, uint64_t now_ms);
 void agent_answer(struct agent *agent, uint64_t now_ms, uint64_t tag,
                   const struct reply *reply);
 
-/* Something may be ready in our pool. */
+/* Something may be ready in our pool, or people have said that it goes on. */
 void agent_wake(struct agent *agent, uint64_t now_ms);
 
 /* The request leaves now, for `upstream`; `deliveries` of the job before this one, if
