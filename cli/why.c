@@ -120,6 +120,69 @@ print_money(const json_t *ledger)
 	       page_money(money_of(ledger, "this_hour", "avoidable"), avoidable));
 }
 
+static void
+print_version(const json_t *version)
+{
+	const json_t *change = json_object_get(version, "change");
+	char first[CLI_CLOCK_SIZE], byte[32];
+
+	if (!version)
+		return;
+	printf(" Version v%llu came %s",
+	       (unsigned long long)page_number(version, "number"),
+	       cli_date(page_number(version, "first_ms"), first));
+	if (change)
+		printf(": %s in the %s part, from byte %s on. %s",
+		       page_text(change, "kind"), page_text(change, "part"),
+		       cli_grouped(page_number(change, "byte"), byte),
+		       page_text(change, "fix"));
+	else
+		putchar('.');
+}
+
+static void
+print_jump(const json_t *route, const json_t *jump)
+{
+	char since[CLI_CLOCK_SIZE], until[CLI_CLOCK_SIZE], from[32], to[32], extra[32];
+	bool is_over = page_number(jump, "until_ms") > 0;
+
+	fputs("  ", stdout);
+	cli_print_escaped(span_from(page_text(route, "route")));
+	printf(" is dearer since %s", cli_date(page_number(jump, "at_ms"), since));
+	if (is_over)
+		printf(", until %s", cli_date(page_number(jump, "until_ms"), until));
+	printf(": from %s to %s an hour, %s more than before.",
+	       page_money(json_number_value(json_object_get(jump, "from")), from),
+	       page_money(json_number_value(json_object_get(jump, "to")), to),
+	       page_money(json_number_value(json_object_get(jump, "extra")), extra));
+	print_version(json_object_get(jump, "version"));
+	putchar('\n');
+}
+
+static void
+print_jumps(const json_t *ledger)
+{
+	const json_t *route, *jump;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(ledger, "routes"), i, route)
+	{
+		json_array_foreach(json_object_get(route, "jumps"), j, jump)
+			print_jump(route, jump);
+	}
+}
+
+static void
+print_saved(const json_t *ledger)
+{
+	char saved[32];
+
+	if (money_of(ledger, "week", "saved") > 0)
+		printf("Saved by holding this week: %s, against the same arrivals all "
+		       "started at once (simulated).\n",
+		       page_money(money_of(ledger, "week", "saved"), saved));
+}
+
 static int
 by_written(const void *left, const void *right)
 {
@@ -162,10 +225,12 @@ print_story(const struct story *story)
 {
 	page_print_head(story->overview);
 	print_money(story->ledger);
+	print_jumps(story->ledger);
 	page_print_reasons(story->overview);
 	print_families(story);
 	print_accounts(story->overview);
 	print_causes(story->ledger);
+	print_saved(story->ledger);
 }
 
 static int
