@@ -23,7 +23,7 @@ static const struct {
 	{ "tickets", "zset" },    { "ends", "zset" },     { "unused", "zset" },
 	{ "later", "zset" },      { "dead", "zset" },     { "deadline", "zset" },
 	{ "early", "zset" },      { "stamp", "string" },  { "status", "string" },
-	{ "pressure", "string" }, { "drift", "hash" },
+	{ "pressure", "string" }, { "drift", "hash" },    { "recent", "hash" },
 };
 
 static int

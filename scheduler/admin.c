@@ -14,6 +14,7 @@
 #include "scheduler/admin_live.h"
 #include "scheduler/admin_prefix.h"
 #include "scheduler/admin_worker.h"
+#include "scheduler/board_store.h"
 #include "scheduler/dashboard/dashboard_files.h"
 #include "scheduler/functions/functions_library.h"
 #include "scheduler/metrics.h"
@@ -326,6 +327,19 @@ on_down(struct redis *redis, int error, const char *message, void *data)
 }
 
 static int
+open_board(struct admin *admin)
+{
+	struct ruler_keeper keeper;
+	int err = board_open(&admin->board, admin->ruler);
+
+	if (err < 0)
+		return err;
+	keeper = board_store_keeper(&admin->board);
+	ruler_keep(admin->ruler, &keeper);
+	return 0;
+}
+
+static int
 open_parts(struct admin *admin, uv_loop_t *loop, const struct admin_options *options)
 {
 	struct redis_options redis = {
@@ -339,7 +353,7 @@ open_parts(struct admin *admin, uv_loop_t *loop, const struct admin_options *opt
 	int err = admin_guard_open(admin);
 
 	if (err == 0)
-		err = board_open(&admin->board, admin->ruler);
+		err = open_board(admin);
 	if (err == 0)
 		err = admin_change_open(admin);
 	if (err == 0) {

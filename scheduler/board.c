@@ -1,6 +1,8 @@
 #include "scheduler/board.h"
 
+#include "scheduler/board_past.h"
 #include "scheduler/board_places.h"
+#include "scheduler/board_store.h"
 #include "scheduler/ruler_view.h"
 
 #include <stdlib.h>
@@ -23,8 +25,12 @@ board_open(struct board *board, struct ruler *ruler)
 	board->uses = calloc(families, sizeof(*board->uses));
 	board->drains = calloc(families, sizeof(*board->drains));
 	board->picks = calloc(families, 2 * sizeof(uint64_t));
+	board->notes.notes = calloc(BOARD_NOTES, sizeof(*board->notes.notes));
+	board->changes.notes = calloc(BOARD_NOTES, sizeof(*board->changes.notes));
 	if (board->rows && board->trails && board->uses && board->drains &&
-	    board->picks && board_places_open(board) == 0)
+	    board->picks && board->notes.notes && board->changes.notes &&
+	    board_places_open(board) == 0 && board_past_open(board) == 0 &&
+	    board_store_open(board) == 0)
 		return 0;
 	board_close(board);
 	return ERR_MEMORY;
@@ -38,6 +44,10 @@ board_close(struct board *board)
 	free(board->uses);
 	free(board->drains);
 	free(board->picks);
+	free(board->notes.notes);
+	free(board->changes.notes);
+	board_store_close(board);
+	board_past_close(board);
 	board_places_close(board);
 	*board = (struct board){ 0 };
 }
@@ -213,9 +223,9 @@ sample_totals(struct board *board, uint64_t now_ms)
 	struct ruler_health health = ruler_view_health(board->ruler, now_ms);
 	struct board_totals totals = {
 		.at_ms = now_ms,
-		.admitted = health.admitted,
-		.done = health.done,
-		.dead = health.dead,
+		.admitted = health.ever.admitted,
+		.done = health.ever.done,
+		.dead = health.ever.dead,
 		.waiting = board->all.waiting,
 		.running = board->all.running,
 	};
@@ -228,8 +238,7 @@ sample_totals(struct board *board, uint64_t now_ms)
 		totals.uncached += sum->uncached;
 		totals.output += sum->output;
 	}
-	board->totals[board->totals_next] = totals;
-	board->totals_next = (board->totals_next + 1) % BOARD_TOTALS;
+	board->totals[board->totals_serial++ % BOARD_TOTALS] = totals;
 	board->totals_count = MIN(board->totals_count + 1, (uint32_t)BOARD_TOTALS);
 }
 
@@ -239,11 +248,15 @@ sample_trail(struct board *board, const struct board_row *row)
 {
 	struct board_trail *trail = &board->trails[row->place];
 	uint32_t at = board->samples % BOARD_TRAIL;
+	struct board_past *past;
 
 	if (!id_equals(trail->id, row->id)) {
 		if (row->waiting == 0 && row->jobs == 0)
 			return;
 		*trail = (struct board_trail){ .id = row->id, .first = board->samples };
+		past = board_past_find(board, row->id);
+		if (past)
+			past->dirty = true; /* it says since when */
 	}
 	trail->waiting[at] = row->waiting;
 	trail->done[at] = (uint32_t)MIN(row->jobs, UINT32_MAX);
@@ -254,7 +267,7 @@ board_sample(struct board *board, uint64_t now_ms)
 {
 	board_refresh(board, now_ms);
 	sample_totals(board, now_ms);
-	board_places_sample(board, now_ms);
+	board_past_sample(board, now_ms);
 	if (board->turn % PLACES_TURN == 0)
 		board_places_count(board, now_ms);
 	if (board->turn++ % BOARD_TRAIL_SAMPLES != 0)
@@ -285,23 +298,23 @@ is_change(const struct ruler_note *note)
 }
 
 void
+board_log_add(struct board_log *log, const struct board_note *note)
+{
+	log->notes[log->serial++ % BOARD_NOTES] = *note;
+}
+
+void
 board_note(struct board *board, uint64_t now_ms, const struct ruler_note *note)
 {
-	struct board_note *it = &board->notes[board->notes_next];
+	struct board_note it = { .at_ms = now_ms, .level = note->level };
 
 	if (note->level < RULER_INFO)
 		return;
-	it->at_ms = now_ms;
-	it->level = note->level;
-	copy(it->text, sizeof(it->text), span_from(note->text));
-	copy(it->route, sizeof(it->route), note->route);
-	copy(it->family, sizeof(it->family), note->family);
-	copy(it->budget, sizeof(it->budget), note->budget);
-	board->notes_next = (board->notes_next + 1) % BOARD_NOTES;
-	board->notes_count = MIN(board->notes_count + 1, (uint32_t)BOARD_NOTES);
-	if (!is_change(note))
-		return;
-	board->changes[board->changes_next] = *it;
-	board->changes_next = (board->changes_next + 1) % BOARD_CHANGES;
-	board->changes_count = MIN(board->changes_count + 1, (uint32_t)BOARD_CHANGES);
+	copy(it.text, sizeof(it.text), span_from(note->text));
+	copy(it.route, sizeof(it.route), note->route);
+	copy(it.family, sizeof(it.family), note->family);
+	copy(it.budget, sizeof(it.budget), note->budget);
+	board_log_add(&board->notes, &it);
+	if (is_change(note))
+		board_log_add(&board->changes, &it);
 }

@@ -19,7 +19,6 @@
 #define BOARD_TRAIL         60 /* ten minutes */
 #define BOARD_TRAIL_SAMPLES 2  /* totals between two of them */
 #define BOARD_NOTES         256
-#define BOARD_CHANGES       64
 #define BOARD_LIMIT_MAX     200 /* rows of one page */
 
 /* What all families of one kind have together. */
@@ -43,10 +42,26 @@ struct board_row {
 	uint64_t jobs, read, written, uncached;
 };
 
-struct board_totals { /* counters since the process began; gauges */
+struct board_totals { /* counters since the first scheduler began; gauges */
 	uint64_t at_ms;
 	uint64_t admitted, done, dead, waiting, running;
 	uint64_t read, written, uncached, output;
+};
+
+struct board_note {
+	uint64_t at_ms;
+	enum ruler_level level;
+	char text[200];
+	char route[RULER_ROUTE_SIZE];
+	char family[ID_HEX_LEN + 1];
+	char budget[PROTOCOL_BUDGET_SIZE + 1];
+};
+
+/* A ring of the last ones; the i-th newest stands at (serial - i) % BOARD_NOTES. */
+struct board_log {
+	uint64_t serial; /* so many ever */
+	uint64_t stored; /* so many of them */
+	struct board_note *notes;
 };
 
 /* Backlogs every BOARD_TRAIL_SAMPLES * BOARD_TOTALS_MS, and jobs done then. */
@@ -70,15 +85,6 @@ struct board_drain {
 	uint64_t since_ms;
 };
 
-struct board_note {
-	uint64_t at_ms;
-	enum ruler_level level;
-	char text[200];
-	char route[RULER_ROUTE_SIZE];
-	char family[ID_HEX_LEN + 1];
-	char budget[PROTOCOL_BUDGET_SIZE + 1];
-};
-
 struct board {
 	struct ruler *ruler;
 	struct board_row *rows; /* all families, the latest first */
@@ -86,20 +92,21 @@ struct board {
 	uint64_t taken_us, took_us; /* monotonic: when it was taken, and how long */
 	uint64_t now_ms;            /* of Redis, when they were taken */
 	struct board_sum all, singles, by_blocked[CORE_BLOCKED_COUNT];
-	struct board_totals totals[BOARD_TOTALS];
-	uint32_t totals_next, totals_count;
+	struct board_totals totals[BOARD_TOTALS]; /* the i-th newest as in a log */
+	uint64_t totals_serial, totals_stored;
+	uint32_t totals_count;
 	struct board_trail *trails; /* by place of the ruler */
 	struct board_use *uses;     /* likewise */
 	struct board_drain *drains; /* likewise */
 	uint32_t samples;           /* of trails, ever */
-	uint32_t turn;              /* of board_sample */
-	struct board_note notes[BOARD_NOTES];
-	uint32_t notes_next, notes_count;
-	struct board_note
-		changes[BOARD_CHANGES]; /* of them, those that change what goes on */
-	uint32_t changes_next, changes_count;
+	uint32_t samples_stored;
+	uint32_t turn; /* of board_sample */
+	struct board_log notes;
+	struct board_log changes; /* of them, those that change what goes on */
 	struct board_pick *picks; /* of board_select */
 	struct board_places *places;
+	struct board_pasts *pasts;
+	struct board_store *store;
 };
 
 MUST_USE int board_open(struct board *board, struct ruler *ruler);
@@ -116,6 +123,7 @@ void board_set_use(struct board *board, uint32_t place, struct id128 id, uint32_
 /* Every BOARD_TOTALS_MS. */
 void board_sample(struct board *board, uint64_t now_ms);
 void board_note(struct board *board, uint64_t now_ms, const struct ruler_note *note);
+void board_log_add(struct board_log *log, const struct board_note *note);
 
 /* ---- one page of rows ------------------------------------------------------------- */
 

@@ -59,7 +59,8 @@ board_put_sums(const struct board *board, struct buffer *out)
 static uint32_t
 samples_of(const struct board *board, const struct board_trail *trail)
 {
-	return MIN(board->samples - trail->first, (uint32_t)BOARD_TRAIL);
+	return MIN(board->samples - MIN(trail->first, board->samples),
+	           (uint32_t)BOARD_TRAIL);
 }
 
 uint64_t
@@ -147,12 +148,13 @@ board_put_totals(const struct board *board, struct buffer *out)
 	for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
 		ruler_view_json_open(out, columns[c].name, '[');
 		for (uint32_t i = 0; i < board->totals_count; i++) {
-			uint32_t at = (board->totals_next + BOARD_TOTALS -
-			               board->totals_count + i) %
-			              BOARD_TOTALS;
+			uint64_t serial = board->totals_serial - board->totals_count + i;
+			uint32_t at = (uint32_t)(serial % BOARD_TOTALS);
 			const char *base = (const char *)&board->totals[at];
 			uint64_t value;
 
+			if (board->totals[at].at_ms == 0)
+				continue; /* it said nothing new and was not kept */
 			memcpy(&value, base + columns[c].offset, sizeof(value));
 			ruler_view_json_number(out, NULL, value);
 		}
@@ -175,30 +177,32 @@ put_note(const struct board_note *note, struct buffer *out)
 	ruler_view_json_close(out, '}');
 }
 
+static void
+put_log(const struct board_log *log, uint32_t max, struct buffer *out)
+{
+	uint64_t count = MIN(log->serial, MIN(max, BOARD_NOTES));
+
+	ruler_view_json_open(out, "notes", '[');
+	for (uint64_t i = 1; i <= count; i++) {
+		const struct board_note *note =
+			&log->notes[(log->serial - i) % BOARD_NOTES];
+
+		if (note->at_ms > 0) /* else it was not stored */
+			put_note(note, out);
+	}
+	ruler_view_json_close(out, ']');
+}
+
 void
 board_put_notes(const struct board *board, uint32_t max, struct buffer *out)
 {
-	uint32_t count = MIN(board->notes_count, max);
-
-	ruler_view_json_open(out, "notes", '[');
-	for (uint32_t i = 1; i <= count; i++)
-		put_note(&board->notes[(board->notes_next + BOARD_NOTES - i) %
-		                       BOARD_NOTES],
-		         out);
-	ruler_view_json_close(out, ']');
+	put_log(&board->notes, max, out);
 }
 
 void
 board_put_changes(const struct board *board, uint32_t max, struct buffer *out)
 {
-	uint32_t count = MIN(board->changes_count, max);
-
-	ruler_view_json_open(out, "notes", '[');
-	for (uint32_t i = 1; i <= count; i++)
-		put_note(&board->changes[(board->changes_next + BOARD_CHANGES - i) %
-		                         BOARD_CHANGES],
-		         out);
-	ruler_view_json_close(out, ']');
+	put_log(&board->changes, max, out);
 }
 
 /* ---- writers --------------------------------------------------------------------- */
@@ -233,13 +237,13 @@ void
 board_put_writers(const struct board *board, struct id128 family, struct buffer *out)
 {
 	const struct ruler *ruler = board->ruler;
+	uint64_t count = MIN(ruler->writers_serial, RULER_WRITERS_MAX);
 	uint32_t shown = 0;
 
 	ruler_view_json_open(out, "writers", '[');
-	for (uint32_t i = 1; i <= ruler->writers_count && shown < WRITERS_SHOWN; i++) {
+	for (uint64_t i = 1; i <= count && shown < WRITERS_SHOWN; i++) {
 		const struct ruler_writer *writer =
-			&ruler->writers[(ruler->writers_next + RULER_WRITERS_MAX - i) %
-		                        RULER_WRITERS_MAX];
+			&ruler->writers[(ruler->writers_serial - i) % RULER_WRITERS_MAX];
 
 		if (!id_equals(writer->family, family))
 			continue;

@@ -1,13 +1,12 @@
 #include "scheduler/board_places.h"
 
+#include "scheduler/board_past.h"
 #include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_view_json.h"
 
 #include <stdlib.h>
 
-#define ROUTE_MS  3600000 /* a place without a job of a route for longer is left */
-#define MINUTE_MS 60000
-#define STEPS     8 /* of the hand, when all are taken */
+#define ROUTE_MS 3600000 /* a place without a job of a route for longer is left */
 
 /* A family, by the prefix that it shares with those at other places. */
 struct cell {
@@ -26,29 +25,12 @@ struct used { /* the upstreams of one route, as bits */
 	uint64_t route, places;
 };
 
-struct minute {
-	uint32_t requests, hits, read, written;
-};
-
-/* `base` is what the sums of the family were when they were last looked at. */
-struct past {
-	struct id128 family;
-	uint64_t minute, moved_ms;
-	struct {
-		uint64_t jobs, hits, read, written;
-	} base;
-	struct minute minutes[BOARD_PLACES_MINUTES];
-};
-
 struct board_places {
 	struct cell *cells;
 	struct line *lines;
 	uint32_t cells_count, lines_count, everywhere;
 	uint64_t taken_us; /* of the board that they were made of */
 	struct used used[BOARD_PLACES_ROUTES];
-	uint32_t *past_of; /* by place of the ruler, plus one; 0 none */
-	struct past pasts[BOARD_PLACES_PASTS];
-	uint32_t pasts_count, hand;
 };
 
 int
@@ -62,8 +44,7 @@ board_places_open(struct board *board)
 		return ERR_MEMORY;
 	it->cells = calloc(families, sizeof(*it->cells));
 	it->lines = calloc(families, sizeof(*it->lines));
-	it->past_of = calloc(families, sizeof(*it->past_of));
-	return it->cells && it->lines && it->past_of ? 0 : ERR_MEMORY;
+	return it->cells && it->lines ? 0 : ERR_MEMORY;
 }
 
 void
@@ -73,7 +54,6 @@ board_places_close(struct board *board)
 		return;
 	free(board->places->cells);
 	free(board->places->lines);
-	free(board->places->past_of);
 	free(board->places);
 }
 
@@ -265,144 +245,6 @@ board_places_count(struct board *board, uint64_t now_ms)
 	board->ruler->health.everywhere = board->places->everywhere;
 }
 
-/* ---- the past -------------------------------------------------------------------- */
-
-static struct past *
-find_past(const struct board *board, const struct board_row *row)
-{
-	struct board_places *it = board->places;
-	uint32_t at = it->past_of[row->place];
-	struct past *past = at > 0 ? &it->pasts[at - 1] : NULL;
-
-	return past && id_equals(past->family, row->id) ? past : NULL;
-}
-
-/* One that was idle for a minute goes, if there is one near; else nobody does: where more
- * families work than there is room for, those that came first are shown. */
-static struct past *
-free_past(struct board_places *it, uint64_t now_ms)
-{
-	if (it->pasts_count < BOARD_PLACES_PASTS)
-		return &it->pasts[it->pasts_count++];
-	for (uint32_t i = 0; i < STEPS; i++) {
-		struct past *past = &it->pasts[it->hand];
-
-		it->hand = (it->hand + 1) % BOARD_PLACES_PASTS;
-		if (past->moved_ms + MINUTE_MS < now_ms)
-			return past;
-	}
-	return NULL;
-}
-
-/* What a family did before it had a past here is not known, unless it is new. */
-static struct past *
-begin_past(struct board *board, const struct board_row *row, uint64_t now_ms)
-{
-	const struct board_trail *trail = &board->trails[row->place];
-	struct past *past = free_past(board->places, now_ms);
-	bool fresh = !id_equals(trail->id, row->id) || trail->first + 2 > board->samples;
-
-	if (!past)
-		return NULL;
-	*past = (struct past){
-		.family = row->id,
-		.minute = now_ms / MINUTE_MS,
-		.moved_ms = now_ms,
-	};
-	if (!fresh) {
-		past->base.jobs = row->jobs;
-		past->base.hits = family_of(board, row)->sum.hits;
-		past->base.read = row->read;
-		past->base.written = row->written;
-	}
-	board->places->past_of[row->place] = (uint32_t)(past - board->places->pasts) + 1;
-	return past;
-}
-
-/* Minutes in which nobody looked are empty. */
-static struct minute *
-turn_to(struct past *past, uint64_t minute)
-{
-	uint64_t skipped = minute > past->minute ? minute - past->minute : 0;
-
-	for (uint64_t i = 0; i < MIN(skipped, BOARD_PLACES_MINUTES); i++)
-		past->minutes[(minute - i) % BOARD_PLACES_MINUTES] = (struct minute){ 0 };
-	past->minute = MAX(past->minute, minute);
-	return &past->minutes[past->minute % BOARD_PLACES_MINUTES];
-}
-
-static void
-grow(uint32_t *to, uint64_t *base, uint64_t now)
-{
-	uint64_t more = now > *base ? now - *base : 0;
-
-	*to = (uint32_t)MIN(*to + more, UINT32_MAX);
-	*base = now;
-}
-
-static void
-sample(struct board *board, const struct board_row *row, uint64_t now_ms)
-{
-	struct past *past = find_past(board, row);
-	struct minute *minute;
-
-	if (!past && row->jobs == 0 && row->running == 0)
-		return; /* of most families, this is all that is looked at */
-	if (!past && row->waiting == 0 && row->running == 0 &&
-	    family_of(board, row)->seen_ms + MINUTE_MS < now_ms)
-		return;
-	if (!past)
-		past = begin_past(board, row, now_ms);
-	if (!past)
-		return;
-	if (past->base.jobs != row->jobs)
-		past->moved_ms = now_ms;
-	minute = turn_to(past, now_ms / MINUTE_MS);
-	grow(&minute->requests, &past->base.jobs, row->jobs);
-	grow(&minute->hits, &past->base.hits, family_of(board, row)->sum.hits);
-	grow(&minute->read, &past->base.read, row->read);
-	grow(&minute->written, &past->base.written, row->written);
-}
-
-void
-board_places_sample(struct board *board, uint64_t now_ms)
-{
-	for (uint32_t i = 0; i < board->rows_count; i++)
-		if (!board->rows[i].single)
-			sample(board, &board->rows[i], now_ms);
-}
-
-static void
-put_column(const struct past *past, const char *name, size_t offset, struct buffer *out)
-{
-	ruler_view_json_open(out, name, '[');
-	for (uint64_t i = 1; i <= BOARD_PLACES_MINUTES; i++) {
-		const struct minute *minute =
-			&past->minutes[(past->minute + i) % BOARD_PLACES_MINUTES];
-		uint32_t value;
-
-		memcpy(&value, (const char *)minute + offset, sizeof(value));
-		ruler_view_json_number(out, NULL, value);
-	}
-	ruler_view_json_close(out, ']');
-}
-
-static void
-put_past(struct board *board, const struct board_row *row, uint64_t now_ms,
-         struct buffer *out)
-{
-	struct past *past = find_past(board, row);
-
-	if (!past)
-		return;
-	(void)turn_to(past, now_ms / MINUTE_MS);
-	ruler_view_json_number(out, "minute_ms", past->minute * MINUTE_MS);
-	put_column(past, "requests_a_minute", offsetof(struct minute, requests), out);
-	put_column(past, "hits_a_minute", offsetof(struct minute, hits), out);
-	put_column(past, "read_a_minute", offsetof(struct minute, read), out);
-	put_column(past, "written_a_minute", offsetof(struct minute, written), out);
-}
-
 /* ---- as JSON --------------------------------------------------------------------- */
 
 static void
@@ -421,7 +263,7 @@ put_cell(struct board *board, const struct board_row *row, uint64_t now_ms,
 	ruler_view_json_number(out, "written_ms", kept ? entry.written_ms : 0);
 	board_put_brief(board, row, out);
 	if (with_past)
-		put_past(board, row, now_ms, out);
+		board_past_put(board, row->id, now_ms, out);
 	ruler_view_json_close(out, '}');
 }
 

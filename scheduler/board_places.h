@@ -9,7 +9,7 @@
  * kept at each of the two or more places to which its route has sent jobs within an hour:
  * it is then written and paid for at each of them.
  *
- * The last hour of cells is kept minute by minute, for BOARD_PLACES_PASTS of them.
+ * The last hour of cells is kept minute by minute (board_past.h).
  *
  * Rows and cells are worked out once for each look at all families, not for each reader.
  */
@@ -18,9 +18,7 @@
 
 #include "scheduler/board.h"
 
-#define BOARD_PLACES_PASTS   1024 /* cells that were idle for a minute go */
-#define BOARD_PLACES_MINUTES 60
-#define BOARD_PLACES_ROUTES  4096 /* whose places are known; a power of 2 */
+#define BOARD_PLACES_ROUTES 4096 /* whose places are known; a power of 2 */
 
 struct board_places;
 
@@ -29,9 +27,6 @@ void board_places_close(struct board *board);
 
 /* Counts what is everywhere, for metrics; once a minute is enough. */
 void board_places_count(struct board *board, uint64_t now_ms);
-
-/* Every BOARD_TOTALS_MS. */
-void board_places_sample(struct board *board, uint64_t now_ms);
 
 /* As members of an object that is open: `total`, `everywhere`, `places`, `rows`.  Of the
  * query: show (only_everywhere adds to it), text, route, offset, limit. */

@@ -152,6 +152,12 @@ ruler_destroy(struct ruler *ruler)
 }
 
 void
+ruler_keep(struct ruler *ruler, const struct ruler_keeper *keeper)
+{
+	ruler->keeper = *keeper;
+}
+
+void
 ruler_connected(struct ruler *ruler, uint64_t now_ms)
 {
 	if (ruler->stopping && ruler->phase == RULER_STOPPED)
@@ -265,6 +271,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_LEDGER_HEAD] = { ruler_rebuild_on_ledger, false, false },
 	[RULER_CALL_LEDGER_HOUR] = { ruler_rebuild_on_ledger, false, false },
 	[RULER_CALL_LEDGER] = { ruler_ledger_on_stored, true, false },
+	[RULER_CALL_RECENT] = { ruler_rebuild_on_recent, false, true },
 	[RULER_CALL_BOOKS] = { ruler_clock_on_books, false, true },
 };
 

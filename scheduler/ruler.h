@@ -172,6 +172,29 @@ bool ruler_is_stopped(const struct ruler *ruler);
 /* Redis said that a function is missing: load the library, then ruler_connected again. */
 bool ruler_wants_library(const struct ruler *ruler);
 
+/* Whoever shows things may have them kept over restarts: fields of ns:recent, stored in
+ * the same call as the rows of the ledger, and read back while the memory is rebuilt,
+ * when families are known.  What is counted from the event stream and stored so counts
+ * no line twice. */
+struct ruler_kept {
+	char field[24];
+	struct span value; /* lives until the next call of any of these */
+};
+
+struct ruler_keeper {
+	void *data;
+	/* Before a walk; then the fields that have changed, from *cursor = 0 on, as often
+	 * as it takes; then they are on their way. */
+	void (*prepare)(void *data, uint64_t now_ms);
+	bool (*next)(void *data, uint32_t *cursor, struct ruler_kept *ret_kept);
+	void (*mark_clean)(void *data);
+	/* Fields and values in turn; not an array: there is nothing. */
+	void (*load)(void *data, uint64_t now_ms, const struct reply *reply);
+};
+
+/* At any time before it rules; it is copied. */
+void ruler_keep(struct ruler *ruler, const struct ruler_keeper *keeper);
+
 enum ruler_phase {
 	RULER_DOWN,
 	RULER_ASKING,
@@ -183,6 +206,10 @@ enum ruler_phase {
 	RULER_PHASE_COUNT,
 };
 
+struct ruler_counts {
+	uint64_t admitted, done, dead; /* jobs */
+};
+
 struct ruler_health {
 	enum ruler_phase phase;
 	bool admits;           /* false: the cursor is missing, nothing is admitted */
@@ -192,7 +219,8 @@ struct ruler_health {
 	uint64_t families;
 	uint64_t backlog, in_flight, runnable; /* as of the last look, estimates */
 	uint64_t admitted, dead, done;         /* jobs since the start of this process */
-	uint64_t drift;      /* corrections of audits, clamped numbers */
+	struct ruler_counts ever; /* since the first one, as far as it was kept */
+	uint64_t drift;           /* corrections of audits, clamped numbers */
 	uint32_t everywhere; /* prefixes kept at every place of their route, as of the
 	                        last look (board_places.h) */
 };

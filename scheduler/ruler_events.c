@@ -186,14 +186,11 @@ ruler_events_pressure(struct span what)
 static void
 remember_writer(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
 {
-	struct ruler_writer *writer = &ruler->writers[ruler->writers_next];
-
 	if (line->usage.written <= 0 && line->usage.billed_written <= 0)
 		return;
-	*writer = (struct ruler_writer){ line->family, at_ms,
-		                         ruler_events_role(line->role), line->usage };
-	ruler->writers_next = (ruler->writers_next + 1) % RULER_WRITERS_MAX;
-	ruler->writers_count = MIN(ruler->writers_count + 1, (uint32_t)RULER_WRITERS_MAX);
+	ruler->writers[ruler->writers_serial++ % RULER_WRITERS_MAX] =
+		(struct ruler_writer){ line->family, at_ms, ruler_events_role(line->role),
+		                       line->usage };
 }
 
 static void
@@ -327,9 +324,8 @@ tell_short(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *li
 }
 
 static void
-count_dead(struct ruler *ruler, const struct protocol_event *line)
+note_dead(struct ruler *ruler, const struct protocol_event *line)
 {
-	ruler->health.dead++;
 	ruler_note_job(ruler, RULER_WARNING, line->name, SPAN(""),
 	               "dead: %.*s; it is kept until somebody requeues or drops it",
 	               (int)MIN(line->word.len, 100), line->word.data);
@@ -427,7 +423,6 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		tell_usage(ruler, now_ms, at_ms, EVENT_BEGAN, line);
 		return;
 	case PROTOCOL_EVENT_DONE:
-		count_usage(ruler, at_ms, line);
 		tell_usage(ruler, now_ms, at_ms, EVENT_DONE, line);
 		return;
 	case PROTOCOL_EVENT_BACK:
@@ -456,7 +451,7 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		take_worker(ruler, now_ms, line);
 		return;
 	case PROTOCOL_EVENT_DEAD:
-		count_dead(ruler, line);
+		note_dead(ruler, line);
 		return;
 	case PROTOCOL_EVENT_UNDECIDED:
 		ruler_undecided_add(ruler, line->name);
@@ -495,6 +490,17 @@ count_lines(struct span text)
 	return lines;
 }
 
+/* What is shown is counted where the ledger counts, and stored with its cursor: so no
+ * line counts twice, whoever rules next. */
+static void
+count_line(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *line)
+{
+	if (line->kind == PROTOCOL_EVENT_DONE)
+		count_usage(ruler, at_ms, line);
+	else if (line->kind == PROTOCOL_EVENT_DEAD)
+		ruler->health.dead++;
+}
+
 /* The ledger hears all of them; the core may miss hints. */
 static void
 take_lines(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
@@ -508,8 +514,10 @@ take_lines(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 	while (protocol_cut(&text, '\n', &line)) {
 		if (line.len == 0 || protocol_event_parse(line, &event) < 0)
 			continue;
-		if (for_ledger)
+		if (for_ledger) {
 			ruler_ledger_take(ruler, id.ms, &event);
+			count_line(ruler, id.ms, &event);
+		}
 		if (for_core && ruler_core_room(ruler) > ANSWERS_RESERVE)
 			take_line(ruler, now_ms, id.ms, &event);
 	}

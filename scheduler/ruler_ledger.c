@@ -320,15 +320,47 @@ measure(const struct ledger *ledger, struct ledger_row *row, size_t *ret_bytes)
 	return rows;
 }
 
+/* The same for what is kept beside it. */
+static uint32_t
+measure_kept(const struct ruler_keeper *keeper, size_t *ret_bytes)
+{
+	struct ruler_kept kept;
+	uint32_t cursor = 0, rows = 0;
+
+	*ret_bytes = 0;
+	while (keeper->next && keeper->next(keeper->data, &cursor, &kept)) {
+		*ret_bytes += kept.value.len + strlen(kept.field) + TEXT_NUMBER_SIZE;
+		rows++;
+	}
+	return rows;
+}
+
+static void
+write_kept(const struct ruler_keeper *keeper, struct call_list *out)
+{
+	struct ruler_kept kept;
+	uint32_t cursor = 0;
+
+	if (!keeper->next)
+		return;
+	while (keeper->next(keeper->data, &cursor, &kept))
+		protocol_call_ledger_recent(out, span_from(kept.field), kept.value);
+	keeper->mark_clean(keeper->data);
+}
+
 bool
 ruler_ledger_store(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 {
+	const struct ruler_keeper *keeper = &ruler->keeper;
 	struct ledger_row row;
 	uint32_t cursor = 0, rows;
-	size_t bytes;
+	size_t bytes, kept_bytes;
 
 	ledger_tick(ruler->ledger, now_ms);
-	rows = measure(ruler->ledger, &row, &bytes);
+	if (keeper->prepare)
+		keeper->prepare(keeper->data, now_ms);
+	rows = measure(ruler->ledger, &row, &bytes) + measure_kept(keeper, &kept_bytes);
+	bytes += kept_bytes;
 	if (rows == 0 && strcmp(ruler->ledger_told, ruler->ledger_stored) == 0)
 		return false;
 	if (!ruler_fits(out, 3 * rows + 8, (uint32_t)bytes + 256))
@@ -342,6 +374,7 @@ ruler_ledger_store(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		protocol_call_ledger_row(out, row.hour, span_from(row.field),
 		                         (struct span){ row.value, row.value_len });
 	ledger_row_mark_clean(ruler->ledger);
+	write_kept(keeper, out);
 	return true;
 }
 

@@ -60,7 +60,6 @@ add_dead(struct ruler *ruler, struct protocol_job_id id, const struct ruler_job 
 	append_dead_result(&admit->bytes, name, job);
 	ruler_batch_tail(admit, RULER_GROUP_DEAD, from);
 	ruler_batch_item(admit, RULER_GROUP_DEAD);
-	ruler->health.dead++;
 	about.job = name;
 	if (job->envelope) {
 		about.route = job->envelope->route;

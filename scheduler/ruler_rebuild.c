@@ -24,6 +24,7 @@ enum {
 	STAGE_AUDIT,
 	STAGE_FAMILIES,
 	STAGE_MOVES,
+	STAGE_RECENT,
 	STAGE_LANES,
 	STAGE_SESSIONS,
 	STAGE_BUDGETS,
@@ -105,6 +106,14 @@ ask_scan(struct ruler *ruler, enum ruler_call kind, const char *key,
 }
 
 static void
+ask_recent(struct ruler *ruler, struct call_list *out)
+{
+	call_begin(out, ruler_tag(ruler, RULER_CALL_RECENT, 0));
+	call_text(out, "HGETALL");
+	protocol_call_key(out, ruler->config->ns, "recent");
+}
+
+static void
 ask_budget(struct ruler *ruler, struct call_list *out)
 {
 	char name[PROTOCOL_BUDGET_SIZE + 16] = "budget:";
@@ -173,7 +182,13 @@ ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	case STAGE_MOVES:
 		if (ruler_home_ask(ruler, out))
 			return;
-		go_on_scanning(ruler, STAGE_FAMILIES, STAGE_LANES);
+		go_on_scanning(ruler, STAGE_FAMILIES, STAGE_RECENT);
+		return;
+	case STAGE_RECENT:
+		if (ruler->keeper.next)
+			ask_recent(ruler, out);
+		else
+			enter(ruler, STAGE_LANES);
 		return;
 	case STAGE_LANES:
 		ask_scan(ruler, RULER_CALL_LANES, "lanes", out);
@@ -250,6 +265,15 @@ ruler_rebuild_on_ledger(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	}
 	ruler->rebuild.hour++;
 	ruler->rebuild.sent = false;
+}
+
+void
+ruler_rebuild_on_recent(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                        const struct reply *reply)
+{
+	(void)index;
+	ruler->keeper.load(ruler->keeper.data, now_ms, reply);
+	enter(ruler, STAGE_LANES);
 }
 
 /* ---- families -------------------------------------------------------------------- */

@@ -22,6 +22,8 @@ void ruler_rebuild_audited(struct ruler *ruler, bool is_over);
 
 void ruler_rebuild_on_ledger(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                              const struct reply *reply);
+void ruler_rebuild_on_recent(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                             const struct reply *reply);
 void ruler_rebuild_on_meta(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                            const struct reply *reply);
 void ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,

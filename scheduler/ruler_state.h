@@ -79,6 +79,7 @@ enum ruler_call {
 	RULER_CALL_LEDGER_HEAD, /* its head */
 	RULER_CALL_LEDGER_HOUR, /* and its hours, one by one */
 	RULER_CALL_LEDGER,
+	RULER_CALL_RECENT,
 	RULER_CALL_COUNT,
 };
 
@@ -357,8 +358,11 @@ struct ruler {
 	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
 	bool audit_anew;                     /* from the beginning, whatever that says */
 	struct ruler_health health;
+	struct ruler_counts
+		before; /* what is kept, less what this process counts again */
+	struct ruler_keeper keeper; /* .next NULL: nobody keeps more than the ledger */
 	struct ruler_writer writers[RULER_WRITERS_MAX]; /* the last ones, in a ring */
-	uint32_t writers_next, writers_count;
+	uint64_t writers_serial;                        /* so many ever */
 	uint64_t lane_drift, function_errors, delivery_errors; /* of meta, last seen */
 	struct ruler_sizes sizes;
 	struct tally tally;

@@ -84,6 +84,11 @@ ruler_view_health(const struct ruler *ruler, uint64_t now_ms)
 	health.admits = ruler->admits;
 	health.families = ruler->known.family_shelf.count;
 	health.inbox_lag_ms = ruler_inbox_lag_ms(ruler, now_ms);
+	health.ever = (struct ruler_counts){
+		.admitted = health.admitted + ruler->before.admitted,
+		.done = health.done + ruler->before.done,
+		.dead = health.dead + ruler->before.dead,
+	};
 	return health;
 }
 
@@ -105,9 +110,9 @@ ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 	ruler_view_json_number(out, "waiting", health.backlog);
 	ruler_view_json_number(out, "running", health.in_flight);
 	ruler_view_json_number(out, "runnable", health.runnable);
-	ruler_view_json_number(out, "admitted", health.admitted);
-	ruler_view_json_number(out, "done", health.done);
-	ruler_view_json_number(out, "dead", health.dead);
+	ruler_view_json_number(out, "admitted", health.ever.admitted);
+	ruler_view_json_number(out, "done", health.ever.done);
+	ruler_view_json_number(out, "dead", health.ever.dead);
 	ruler_view_json_number(out, "corrections", health.drift);
 	ruler_view_json_close(out, '}');
 }

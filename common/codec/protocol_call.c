@@ -360,6 +360,14 @@ protocol_call_ledger_row(struct call_list *list, uint64_t hour, struct span fiel
 }
 
 void
+protocol_call_ledger_recent(struct call_list *list, struct span field, struct span value)
+{
+	call_text(list, "recent");
+	call_word(list, field);
+	call_word(list, value);
+}
+
+void
 protocol_call_grant_lane(struct call_list *list, const struct protocol_grant *grant)
 {
 	const int64_t values[] = {

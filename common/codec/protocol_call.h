@@ -150,6 +150,8 @@ void protocol_call_ledger(struct call_list *list, uint64_t tag, struct span ns,
                           uint32_t rows);
 void protocol_call_ledger_row(struct call_list *list, uint64_t hour, struct span field,
                               struct span value);
+void protocol_call_ledger_recent(struct call_list *list, struct span field,
+                                 struct span value);
 void protocol_call_grant_budget(struct call_list *list,
                                 const struct protocol_grant_budget *budget);
 void protocol_call_reap(struct call_list *list, uint64_t tag, struct span ns,

@@ -200,13 +200,13 @@ function lifetimeTable(ledger) {
     { label: "Was still there", number: true, cell: (one) => h("span", { class: one.gone > 0 && one.to_ms && one.to_ms <= one.place.ttl_ms ? "amber" : "" }, model.percent(one.kept / (one.kept + one.gone))) },
     { label: "Found", number: true, cell: (one) => model.grouped(one.kept) },
     { label: "Gone", number: true, cell: (one) => model.grouped(one.gone) },
-  ], rows, { id: "id", empty: "No prefix has rested for five seconds and was needed again since this scheduler began." });
+  ], rows, { id: "id", empty: "No prefix has rested for five seconds and was needed again yet." });
 }
 
 function aheadFacts(ledger) {
   const ahead = ledger.ahead, wasted = ledger.week.causes.find((one) => one.cause === "prewarm_wasted"), late = ledger.week.causes.find((one) => one.cause === "keepwarm");
   return facts([
-    ["Warm-ups ahead of jobs", model.grouped(ahead.calls), `${model.money(ahead.cost)} since this scheduler began`],
+    ["Warm-ups ahead of jobs", model.grouped(ahead.calls), `${model.money(ahead.cost)} since the ledger began`],
     ["Read by a job", model.grouped(ahead.used), ahead.calls ? "what they wrote, a job would have written" : ""],
     ["For nobody", model.grouped(ahead.wasted), wasted ? `${model.money(wasted.extra)} this week` : ""],
     ["Keep-warm pings that wrote", late ? model.grouped(late.calls) : "0", late ? `${model.money(late.extra)} this week` : "this version sends none"],
@@ -275,7 +275,7 @@ export const overview = {
         tile("Held back", model.grouped(held.waiting), held.waiting ? `in ${model.grouped(held.families)} ${held.families === 1 ? "family" : "families"}` : "all may start", held.waiting ? "amber" : "", "#/families?show=held"),
         tile("In flight", model.grouped(live.all.running), `${model.grouped(live.pools.reduce((sum, pool) => sum + pool.slots, 0))} slots`, "", "#/workers"),
         tile("Done a minute", done === null ? "–" : model.compact(done), came === null ? "" : `${model.compact(came)} came in`),
-        tile("Dead", model.grouped(live.counts.dead), "since the scheduler began", live.counts.dead ? "red" : "", "#/dead"),
+        tile("Dead", model.grouped(live.counts.dead), "since the queue began", live.counts.dead ? "red" : "", "#/dead"),
         tokensTile(history),
         moneyTiles(data.ledger)),
       data.ledger.week.cost > 0 ? h("div", { class: "pair" },
@@ -426,7 +426,7 @@ function writerTable({ writers }) {
     { label: "Written", number: true, cell: (one) => model.grouped(one.written) },
     { label: "Uncached", number: true, cell: (one) => model.grouped(one.uncached) },
     { label: "Output", number: true, cell: (one) => model.grouped(one.output) },
-  ], writers, { empty: "None since this scheduler began." });
+  ], writers, { empty: "None of late." });
 }
 
 export const family = {

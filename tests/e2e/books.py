@@ -11,7 +11,7 @@ import time
 FIXED = {"families", "lanes", "pools", "workers", "idle", "ends", "unused", "meta", "events",
          "status", "jobs", "pressure", "look", "stamp",
          "early",  # cancelled before anybody read them: goes when a later entry is admitted
-         "ledger", "drift", "deadline"}  # the last: deadlines of jobs that are done
+         "ledger", "recent", "drift", "deadline"}  # the last: deadlines of jobs that are done
 FAMILIES = ("px", "under", "budget", "session", "lease", "prefix", "result", "reply", "slim",
             "past", "dead", "open", "held", "ready", "back", "now",
             "ledger", "paid")

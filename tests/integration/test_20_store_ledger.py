@@ -1,6 +1,7 @@
 """ledger: rows of the ledger and its cursor, in one call."""
 
 import pytest
+from redis import ResponseError
 
 from store import Worker
 from test_11_store_claim import opened
@@ -31,6 +32,20 @@ def test_rows_and_cursor_are_stored_together(store):
     assert store.redis.hgetall(store.key("ledger:500001")) == {"triage": "6"}
     assert store.redis.pttl(store.key("ledger")) == -1
     assert 7 * DAY_MS < store.redis.pttl(store.key("ledger:500000")) <= 8 * DAY_MS
+
+
+def test_what_pages_show_goes_along_and_has_a_life(store):
+    ids = some_events(store)
+    assert ledger(store, ids[0], ("", "total", "1"), ("recent", "h:0", "1 2"),
+                  ("recent", "f:0", "a\nb"))[0] == "OK"
+    assert store.redis.hgetall(store.key("recent")) == {"h:0": "1 2", "f:0": "a\nb"}
+    assert 7 * DAY_MS < store.redis.pttl(store.key("recent")) <= 8 * DAY_MS
+    store.redis.set(store.key("recent"), "somebody else's")
+    assert ledger(store, ids[1], ("", "total", "2"), ("recent", "h:0", "3"))[0] == "OK"
+    assert store.redis.hgetall(store.key("recent")) == {"h:0": "3"}
+    assert store.redis.hget(store.key("ledger"), "total") == "2"
+    with pytest.raises(ResponseError, match="expected an hour, .recent., or nothing"):
+        ledger(store, ids[1], ("recently", "h:0", "3"))
 
 
 @pytest.mark.parametrize("told, tallied, first", [(0, 1, 0), (1, 0, 0), (1, 1, 1)])

@@ -1,0 +1,18 @@
+/* board_store_state.h - what the two halves of board_store share. */
+#ifndef SCHEDULER_BOARD_STORE_STATE_H
+#define SCHEDULER_BOARD_STORE_STATE_H
+
+#include "scheduler/board_past.h"
+#include "scheduler/board_store.h"
+
+struct board_store {
+	struct buffer text;           /* of the value that was printed last */
+	struct ruler_counts counts;   /* as stored, likewise all below */
+	struct ruler_usage_sum *sums; /* by budget */
+	uint64_t writers;
+};
+
+/* Reads everything back; what is in memory of it goes, but for newer notes. */
+void board_store_load(void *data, uint64_t now_ms, const struct reply *reply);
+
+#endif

@@ -1,0 +1,223 @@
+"""What pages show of the past, over the death of a scheduler: the same as before."""
+
+import json
+import random
+import urllib.request
+
+import pytest
+
+from fleet import BUILD, Fleet, anthropic_body, long_text, wait_until
+from ports import free_port
+
+KNOBS = {"latency_ms": 20, "prefill_tokens_per_second": 20000, "job_ms": 50}
+OPTIONS = "    pace_start: 200\n    hold_max: 10s\n"
+
+# What says how things are just now, not what was.
+NOW = {"now_ms", "owner", "inbox_lag_ms", "taken_us", "pace", "rising", "pending", "window",
+       "rank", "misses", "drain_s", "until_ms", "warm_until_ms", "seen_ms", "runnable",
+       "requests_own", "requests_foreign", "minute_ms", "active", "limits", "slots"}
+
+
+class Pages(Fleet):
+    def __init__(self, directory, **options):
+        super().__init__(directory, OPTIONS, knobs=KNOBS, **options)
+        self.ports = {}
+
+    def start_scheduler(self, name="scheduler"):
+        self.ports.setdefault(name, free_port())
+        self.start(name, BUILD / "scheduler" / "warmq-scheduler", "--config", self.config,
+                   "--listen", f"127.0.0.1:{self.ports[name]}")
+
+    def page(self, path, name="scheduler"):
+        url = f"http://127.0.0.1:{self.ports[name]}/api/v1/{path}"
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return json.load(answer)
+
+    def await_ruling(self, name="scheduler"):
+        def rules():
+            try:
+                return self.page("overview", name)["phase"] == "ruling"
+            except OSError:
+                return False
+
+        wait_until(rules, 30, f"{name} to rule")
+
+
+def prompt(word, number, **more):
+    return anthropic_body(f"Question {number}", long_text(2000, word), **more)
+
+
+def clock(number):
+    """Each job pays for a prompt of its own."""
+    text = f"It is 12:{number:02}:00. You are the triage desk. " + long_text(2000)
+    return anthropic_body("?", [{"type": "text", "text": text,
+                                 "cache_control": {"type": "ephemeral"}}])
+
+
+def a_day(fleet):
+    """Some of everything; how many jobs it was."""
+    fleet.burst([prompt("policy ", n) for n in range(30)], route="triage")
+    fleet.burst([prompt("policy ", n) for n in range(20)], route="triage", upstream="backup")
+    fleet.burst([prompt("review ", n) for n in range(12)], route="review")
+    for number in range(4):
+        fleet.burst([clock(number)], route="clock")
+    fleet.warmq("hold", "off")
+    fleet.warmq("hold", "on")
+    fleet.enqueue(["no json"], route="broken")
+    fleet.collect(1)
+    return 30 + 20 + 12 + 4
+
+
+def await_kept(fleet, jobs, name="scheduler"):
+    """Until all that is shown is stored, too."""
+    def kept():
+        head = fleet.redis("HGET", "warmq:recent", "h:0")
+        history = fleet.page("history", name)
+        return head and head.split()[1:3] == [b"%d" % jobs, b"1"] and \
+            history["done"][-1:] == [jobs] and history["running"][-1] == 0 and \
+            int(head.split()[4]) >= len(history["at_ms"])
+
+    wait_until(kept, 40, "the past to be stored")
+
+
+def without_now(value):
+    if isinstance(value, dict):
+        return {name: without_now(one) for name, one in value.items() if name not in NOW}
+    return [without_now(one) for one in value] if isinstance(value, list) else value
+
+
+def minutes(cell):
+    """{minute: (requests, hits, read, written)}, those that are not empty."""
+    if "minute_ms" not in cell:
+        return {}
+    columns = [cell.pop(f"{name}_a_minute") for name in ("requests", "hits", "read", "written")]
+    last = cell["minute_ms"] // 60000
+    return {last - 59 + i: row for i, row in enumerate(zip(*columns)) if any(row)}
+
+
+def look(fleet, name="scheduler"):
+    """Prefixes of one job are not kept but in the ledger; sizes that are guesses come back
+    with the next job."""
+    overview = fleet.page("overview", name)
+    families = fleet.page("families?limit=200&show=families", name)["families"]
+    for lane in [lane for family in families for lane in family["lanes"]]:
+        if not lane["measured"]:
+            del lane["tokens"]
+        if not lane["holds"]:
+            del lane["reason"]
+    seen = {"counts": overview["counts"], "budgets": overview["budgets"],
+            "families": sorted(families, key=lambda one: one["id"]),
+            "routes": sorted([one for one in fleet.page("routes", name)["routes"]
+                              if not one["singles"]], key=lambda one: one["route"]),
+            "places": sorted(fleet.page("places", name)["rows"], key=lambda one: one["prefix"]),
+            "sums": fleet.page("places", name)["places"]}
+    for row in seen["places"]:
+        row["cells"].sort(key=lambda one: one["family"])
+    for family in families:
+        cells = fleet.page(f"families/{family['id']}/places", name)
+        seen[f"past {family['id']}"] = {cell["place"]: minutes(cell) for cell in cells["cells"]}
+        seen[f"writers {family['id']}"] = fleet.page(f"families/{family['id']}/writers", name)
+    ledger = fleet.page("ledger", name)
+    for part in ("this_hour", "week", "bursts", "places", "ahead", "changes", "routes"):
+        seen[f"ledger {part}"] = ledger[part]
+    return {name: without_now(value) for name, value in seen.items()}
+
+
+def differences(before, after, path=""):
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [one for name in sorted(set(before) | set(after), key=str) for one in
+                differences(before.get(name), after.get(name), f"{path}/{name}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [one for i, (a, b) in enumerate(zip(before, after))
+                for one in differences(a, b, f"{path}/{i}")]
+    return [] if before == after else [f"{path}: {before} before, {after} after"]
+
+
+def check_log(before, after):
+    """What was said then stands behind what was said since."""
+    assert after[-len(before):] == before and len(before) > 2
+
+
+def check_history(before, after):
+    """A sample that says what the one before it said may be missing."""
+    rows = [dict(zip(one, row)) for one in (before, after) for row in zip(*one.values())]
+    old, new = rows[:len(before["at_ms"])], rows[len(before["at_ms"]):]
+    kept = {row["at_ms"]: row for row in new}
+    assert old[-1]["done"] == new[-1]["done"] > 0
+    for last, row in zip(old, old[1:]):
+        same = {**row, "at_ms": 0} == {**last, "at_ms": 0}
+        assert kept.get(row["at_ms"]) == row or same and row["at_ms"] not in kept, row
+    for row, following in zip(new, new[1:]):
+        assert following["done"] >= row["done"], "a counter that falls begins anew"
+
+
+@pytest.mark.parametrize("heir", ["scheduler", "standby"])
+def test_whoever_rules_next_shows_what_was_shown_before(tmp_path, heir):
+    with Pages(tmp_path, places=["backup"]) as fleet:
+        fleet.start_all()
+        if heir == "standby":
+            fleet.start_scheduler("standby")
+        jobs = a_day(fleet)
+        await_kept(fleet, jobs)
+        before, notes = look(fleet), fleet.page("notes?limit=200")["notes"]
+        history, changes = fleet.page("history"), fleet.page("ledger")["notes"]
+        pasts = [cell for part, past in before.items() if part.startswith("past ")
+                 for cell in past.values()]
+        assert sum(row[0] for cell in pasts for row in cell.values()) == 30 + 20 + 30 + 20 + 12
+        assert [len(row["cells"]) for row in before["places"]].count(2) == 1, "a twin"
+
+        fleet.kill("scheduler")
+        if heir == "scheduler":
+            fleet.start_scheduler()
+        fleet.await_ruling(heir)
+        assert "\n".join(differences(before, look(fleet, heir))) == ""
+        check_log(notes, fleet.page("notes?limit=200", heir)["notes"])
+        check_log(changes[-3:], fleet.page("ledger", heir)["notes"])
+        wait_until(lambda: len(fleet.page("history", heir)["at_ms"]) > 0, 20, "a sample")
+        check_history(history, fleet.page("history", heir))
+        assert fleet.log(heir).count("cannot be read") == 0
+
+        # It goes on from there.
+        fleet.burst([prompt("policy ", n) for n in range(5)], route="triage")
+        wait_until(lambda: fleet.page("overview", heir)["counts"]["done"] == jobs + 5, 20, "more")
+        rows = {one["route"]: one["jobs_done"] for one in fleet.page("routes", heir)["routes"]}
+        assert rows["triage"] == 55
+
+
+def spoil(fleet, choose):
+    """Each field of what is kept cut off, mixed up, or somebody else's."""
+    rows = fleet.redis("HGETALL", "warmq:recent")
+    values = rows[1::2]
+    for field, value in zip(rows[::2], values):
+        at = choose.randrange(len(value) + 1)
+        fleet.redis("HSET", "warmq:recent", field, choose.choice([
+            value[:at], value[:at] + b"99999999999999999999" + value[at:], choose.choice(values),
+            b"", b"\x00\xff", value.replace(b" ", b","), value.replace(b"0", b"18446744073709551615")]))
+    for field in ("f:127", "f:128", "m:60", "t:99999", "b:4294967295", "x:1", "n:-1", "h"):
+        fleet.redis("HSET", "warmq:recent", field, choose.choice(values))
+
+
+def test_what_is_kept_may_be_lost_or_spoilt(tmp_path):
+    """A page lacks it then; nothing else does."""
+    choose = random.Random(93)
+    with Pages(tmp_path, places=["backup"]) as fleet:
+        fleet.start_all()
+        jobs = a_day(fleet)
+        await_kept(fleet, jobs)
+        kept = fleet.redis("HGETALL", "warmq:recent")
+        for turn in range(12):
+            fleet.end("scheduler")
+            fleet.redis("DEL", "warmq:recent")
+            if turn == 1:
+                fleet.redis("SET", "warmq:recent", "not a hash")
+            elif turn > 1:
+                fleet.redis("HSET", "warmq:recent", *kept)
+                spoil(fleet, choose)
+            fleet.start_scheduler()
+            fleet.await_ruling()
+            look(fleet)
+            for page in ("history", "notes?limit=200"):
+                fleet.page(page)
+        fleet.burst([prompt("policy ", n) for n in range(5)], route="triage")
+        wait_until(lambda: fleet.redis("TYPE", "warmq:recent") == "hash", 20, "a new beginning")
+        assert fleet.processes["scheduler"].poll() is None
