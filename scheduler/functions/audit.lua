@@ -407,15 +407,32 @@ function own.unused_audit(name, from)
 	return #ids == MEMBERS and from + MEMBERS, gone
 end
 
+-- Removes the deadlines of jobs that have ended: a settle has no time to look for them.
+function own.deadlines_audit(name, from)
+	if type(quiet('ZCARD', name)) == 'table' then
+		return false, 0 -- of a wrong type: nothing to derive it from
+	end
+	read_sets[name] = true
+	local ids, gone = call('ZRANGE', name, from, from + MEMBERS - 1), 0
+	for i = 1, #ids do
+		if not job.payload_kind(ids[i]) then
+			set_del(name, ids[i])
+			gone = gone + 1
+		end
+	end
+	return #ids == MEMBERS and from + MEMBERS, gone
+end
+
 function own.sets_part(position, room)
 	local _, names = own.pools_read()
 	names[#names + 1] = key.unused
+	names[#names + 1] = key.deadline
+	local looks = { [key.unused] = own.unused_audit, [key.deadline] = own.deadlines_audit }
 	local index, from = match(position, '^(%d+),(%d+)$')
 	index, from = (index or 1) + 0, (from or 0) + 0
 	local left = 0 -- members of this set that leave it behind this call: ranks move up then
 	while index <= #names do
-		local look = names[index] == key.unused and own.unused_audit or own.strangers_audit
-		local rest, gone = look(names[index], from)
+		local rest, gone = (looks[names[index]] or own.strangers_audit)(names[index], from)
 		left = rest and left + gone or 0
 		index, from = rest and index or index + 1, rest or 0
 		room = room - MEMBERS * MEMBER_US
