@@ -102,6 +102,36 @@ greet_measure(struct greet *greet, greet_done_fn *fn, void *data)
 
 /* ---- the library ----------------------------------------------------------------- */
 
+/* Refusals that pass: Redis is full, its disk is, it is a replica just now, … */
+static bool
+is_passing(struct span refusal)
+{
+	static const char *const words[] = { "OOM",      "MISCONF",    "READONLY",
+		                             "BUSY",     "NOREPLICAS", "LOADING",
+		                             "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN" };
+	struct span word;
+
+	(void)protocol_cut(&refusal, ' ', &word);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (span_equals(word, span_from(words[i])))
+			return true;
+	return false;
+}
+
+/* Whoever ended for a refusal that passes would be missed when it has passed. */
+static void
+refuse_library(struct greet *greet, struct span refusal)
+{
+	bool passes = is_passing(refusal);
+
+	(void)snprintf(greet->message, sizeof(greet->message),
+	               "Redis does not load the functions: %.*s %s",
+	               (int)MIN(refusal.len, 160), refusal.data,
+	               passes ? "Say `warmq doctor`; it is tried again."
+	                      : "The user needs the right to FUNCTION LOAD (see deploy/).");
+	finish(greet, passes ? ERR_AGAIN : ERR_UNSUPPORTED, greet->message);
+}
+
 static void
 on_loaded(struct redis *redis, const struct reply *reply, int error, void *data)
 {
@@ -111,16 +141,10 @@ on_loaded(struct redis *redis, const struct reply *reply, int error, void *data)
 	reply = check(greet, reply, error);
 	if (!reply)
 		return;
-	if (reply->kind == REPLY_ERROR) {
-		(void)snprintf(
-			greet->message, sizeof(greet->message),
-			"Redis does not load the functions: %.*s. The user needs the "
-			"right to FUNCTION LOAD (see deploy/).",
-			(int)MIN(reply->text.len, 160), reply->text.data);
-		finish(greet, ERR_UNSUPPORTED, greet->message);
-		return;
-	}
-	ask_time(greet);
+	if (reply->kind == REPLY_ERROR)
+		refuse_library(greet, reply->text);
+	else
+		ask_time(greet);
 }
 
 static void
