@@ -89,6 +89,16 @@ look_at_rule(struct doctor *doctor)
 
 /* ---- the inbox ------------------------------------------------------------------- */
 
+static bool
+is_before(struct span left, struct span right)
+{
+	struct protocol_job_id a, b;
+
+	if (protocol_parse_job_id(left, &a) < 0 || protocol_parse_job_id(right, &b) < 0)
+		return true;
+	return a.ms != b.ms ? a.ms < b.ms : a.sequence < b.sequence;
+}
+
 static int
 look_at_lag(struct doctor *doctor, const struct cursor *cursor)
 {
@@ -114,6 +124,31 @@ look_at_lag(struct doctor *doctor, const struct cursor *cursor)
 	return CLI_OK;
 }
 
+/* A job came with an id of the future.  As long as Redis gives ids behind the cursor, all
+ * is well; an inbox that was deleted since begins before it. */
+static int
+look_at_future(struct doctor *doctor, const struct cursor *cursor)
+{
+	const struct reply *reply;
+	bool is_read = false;
+	int code = STORE_TRY(doctor->store, &reply, SPAN("XINFO"), SPAN("STREAM"),
+	                     store_key(doctor->store, "jobs", SPAN("")));
+
+	if (code != CLI_OK)
+		return code;
+	for (size_t i = 0; i + 1 < reply->count; i += 2)
+		if (reply_is(reply_at(reply, i), "last-generated-id"))
+			is_read = !is_before(reply_text(reply_at(reply, i + 1)),
+			                     span_from(cursor->entry));
+	doctor_say(doctor, is_read ? DOCTOR_WARNING : DOCTOR_BAD, "inbox",
+	           is_read ? "let no producer name ids of his own"
+	                   : "warmq doctor --repair cursor",
+	           "the cursor of the inbox stands in the future: new jobs %s",
+	           is_read ? "are admitted, with ids of the future"
+	                   : "wait in the inbox");
+	return CLI_OK;
+}
+
 static int
 look_at_inbox(struct doctor *doctor)
 {
@@ -133,13 +168,13 @@ look_at_inbox(struct doctor *doctor)
 		return CLI_OK;
 	case CURSOR_MISSING:
 	case CURSOR_BROKEN:
-	case CURSOR_AHEAD:
 		doctor_say(doctor, DOCTOR_BAD, "inbox", "warmq doctor --repair cursor",
 		           "the cursor of the inbox %s: new jobs wait in the inbox",
-		           cursor.state == CURSOR_MISSING  ? "is missing"
-		           : cursor.state == CURSOR_BROKEN ? "cannot be read"
-		                                           : "stands in the future");
+		           cursor.state == CURSOR_MISSING ? "is missing"
+		                                          : "cannot be read");
 		return CLI_OK;
+	case CURSOR_AHEAD:
+		return look_at_future(doctor, &cursor);
 	}
 	VERIFY(false);
 	return CLI_FAILED;
@@ -191,7 +226,20 @@ look_at_books(struct doctor *doctor)
 
 /* ---- sessions -------------------------------------------------------------------- */
 
-/* Leases and what accounts count as in flight, of one moment. */
+/* Asks for something behind MULTI.  Redis that is full queues nothing at all there, not
+ * even what only reads. */
+static int
+queue(struct store *store, const struct span *words, size_t count, bool *is_full)
+{
+	const struct reply *reply;
+	int code = store_try(store, words, count, &reply);
+
+	if (code == CLI_OK && reply->kind == REPLY_ERROR)
+		*is_full = true;
+	return code;
+}
+
+/* Leases and what accounts count as in flight, of one moment; both -1 if Redis is full. */
 static int
 count_leases(struct doctor *doctor, const json_t *sessions, const json_t *budgets,
              int64_t *ret_leases, int64_t *ret_flight)
@@ -199,26 +247,33 @@ count_leases(struct doctor *doctor, const json_t *sessions, const json_t *budget
 	struct store *store = doctor->store;
 	const json_t *name;
 	const struct reply *reply = NULL;
+	bool is_full = false;
 	size_t i;
 	int code = STORE_COMMAND(store, &reply, SPAN("MULTI"));
 
 	json_array_foreach(sessions, i, name)
 	{
+		struct span key =
+			store_key(store, "lease:", span_from(json_string_value(name)));
+
 		if (code == CLI_OK)
-			code = STORE_COMMAND(
-				store, &reply, SPAN("HLEN"),
-				store_key(store,
-			                  "lease:", span_from(json_string_value(name))));
+			code = queue(store, (struct span[]){ SPAN("HLEN"), key }, 2,
+			             &is_full);
 	}
 	json_array_foreach(budgets, i, name)
 	{
+		struct span key =
+			store_key(store, "budget:", span_from(json_string_value(name)));
+
 		if (code == CLI_OK)
-			code = STORE_COMMAND(
-				store, &reply, SPAN("HGET"),
-				store_key(store,
-			                  "budget:", span_from(json_string_value(name))),
-				SPAN("in_flight"));
+			code = queue(
+				store,
+				(struct span[]){ SPAN("HGET"), key, SPAN("in_flight") }, 3,
+				&is_full);
 	}
+	*ret_leases = *ret_flight = -1;
+	if (code == CLI_OK && is_full)
+		return STORE_COMMAND(store, &reply, SPAN("DISCARD"));
 	if (code == CLI_OK)
 		code = STORE_COMMAND(store, &reply, SPAN("EXEC"));
 	if (code != CLI_OK)
@@ -278,7 +333,10 @@ look_at_leases(struct doctor *doctor)
 
 	if (code == CLI_OK)
 		code = count_leases(doctor, sessions, budgets, &leases, &flight);
-	if (code == CLI_OK && leases != flight)
+	if (code == CLI_OK && leases < 0)
+		doctor_say(doctor, DOCTOR_WARNING, "leases", "look at \"memory\" above first",
+		           "requests that run cannot be counted while Redis is full");
+	else if (code == CLI_OK && leases != flight)
 		doctor_say(doctor, DOCTOR_BAD, "leases", "warmq doctor --repair books",
 		           "%lld requests run by the leases of the workers, %lld by the "
 		           "accounts' count: pace and limits are off by the difference",
