@@ -3,6 +3,7 @@
 #include "cli/verbs.h"
 
 #include "common/buffer.h"
+#include "common/io/standard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,7 @@ main(int argc, char **argv)
 	const struct verb *verb;
 	int used;
 
+	standard_fill();
 	if (argc < 2)
 		return print_help(stderr, false), CLI_USAGE;
 	if (strcmp(argv[1], "help") == 0)

@@ -2,6 +2,7 @@
 #include "common/codec/protocol.h"
 #include "common/io/config.h"
 #include "common/io/log.h"
+#include "common/io/standard.h"
 #include "common/options.h"
 #include "scheduler/functions/functions_library.h"
 #include "scheduler/shell.h"
@@ -133,6 +134,7 @@ main(int argc, char **argv)
 	struct config *config;
 	int positional, result;
 
+	standard_fill();
 	if (options_parse(table, argc, argv, &args, &positional, &error) < 0)
 		return complain(error.text);
 	if (positional > 0)

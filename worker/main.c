@@ -1,6 +1,7 @@
 /* main.c - warmq-worker: claims jobs and runs them. */
 #include "common/io/config.h"
 #include "common/io/log.h"
+#include "common/io/standard.h"
 #include "common/options.h"
 #include "common/text.h"
 #include "worker/core/agent.h"
@@ -291,6 +292,7 @@ main(int argc, char **argv)
 	struct args args;
 	int positional;
 
+	standard_fill();
 	if (options_parse(table, argc, argv, &args, &positional, &error) < 0)
 		return complain(error.text);
 	if (args.help) {
