@@ -239,7 +239,8 @@ queue(struct store *store, const struct span *words, size_t count, bool *is_full
 	return code;
 }
 
-/* Leases and what accounts count as in flight, of one moment; both -1 if Redis is full. */
+/* Leases and what accounts count as in flight, of one moment; both -1 if Redis is full.
+ */
 static int
 count_leases(struct doctor *doctor, const json_t *sessions, const json_t *budgets,
              int64_t *ret_leases, int64_t *ret_flight)
@@ -268,8 +269,8 @@ count_leases(struct doctor *doctor, const json_t *sessions, const json_t *budget
 		if (code == CLI_OK)
 			code = queue(
 				store,
-				(struct span[]){ SPAN("HGET"), key, SPAN("in_flight") }, 3,
-				&is_full);
+				(struct span[]){ SPAN("HGET"), key, SPAN("in_flight") },
+				3, &is_full);
 	}
 	*ret_leases = *ret_flight = -1;
 	if (code == CLI_OK && is_full)
@@ -334,7 +335,8 @@ look_at_leases(struct doctor *doctor)
 	if (code == CLI_OK)
 		code = count_leases(doctor, sessions, budgets, &leases, &flight);
 	if (code == CLI_OK && leases < 0)
-		doctor_say(doctor, DOCTOR_WARNING, "leases", "look at \"memory\" above first",
+		doctor_say(doctor, DOCTOR_WARNING, "leases",
+		           "look at \"memory\" above first",
 		           "requests that run cannot be counted while Redis is full");
 	else if (code == CLI_OK && leases != flight)
 		doctor_say(doctor, DOCTOR_BAD, "leases", "warmq doctor --repair books",
