@@ -25,6 +25,9 @@ GOOD = {
     "common/a.h": "/* a.h - something.  */\n#ifndef COMMON_A_H\n#define COMMON_A_H\n#endif\n",
     "common/a.c": '#include "common/a.h"\n\nint\na_do(void)\n{\n\treturn 0;\n}\n',
     "docs/decisions/0001-begin.md": "Begin.\n",
+    "docs/CORE.md": "See common/a.c, `test_a_does`, ./dev build, [it](CORE.md#it).\n",
+    "tests/test_a.py": "def test_a_does():\n    pass\n",
+    "dev": "case $verb in\nbuild | all) x ;;\nesac\n",
 }
 BAD = [
     ("calls", "common/a.c", 'int\na_do(void)\n{\n\tsprintf(x, "y");\n}\n'),
@@ -47,6 +50,10 @@ BAD = [
     ("includes", "common/a.c", '#include "a.h"\n'),
     ("includes", "common/a.c", '#include <stdio.h>\n#include "common/a.h"\n'),
     ("includes", "elsewhere/x.c", "int x;\n"),
+    ("docs", "docs/CORE.md", "See `common/b.c`.\n"),
+    ("docs", "docs/CORE.md", "See [that](THAT.md).\n"),
+    ("docs", "docs/CORE.md", "See `test_a_does_not`.\n"),
+    ("docs", "docs/CORE.md", "Say ./dev destroy.\n"),
 ]
 UNIT = "deploy/a.service.in"
 if shutil.which("systemd-analyze"):
@@ -59,6 +66,7 @@ ALLOWED = [
     ("calls", "common/a.c", '/* sprintf() */ const char *a = "malloc(";\n'),
     ("marks", "common/a.c", "/* TO" + "DO(0001): later. */\n"),
     ("includes", "worker/w.c", '#include "common/a.h"\n#include <uv.h>\n'),
+    ("docs", "docs/CORE.md", "All of common/*.c, https://docs/nothing.md, ./dev all.\n"),
 ]
 
 

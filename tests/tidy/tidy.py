@@ -8,6 +8,7 @@ Each rule prints every place that breaks it, with what to do instead, and ends w
 """
 
 import argparse
+import glob
 import os
 import re
 import shutil
@@ -465,7 +466,56 @@ def rule_units(verdict, _options):
     return None
 
 
+FOLDERS = "cli|common|deploy|docs|provider|scheduler|tests|worker"
+PATH = re.compile(r"(?<![\w/.:-])(?:%s)/[\w./*-]*[\w/*]" % FOLDERS)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+TEST_NAME = re.compile(r"`(test_\w+)`")
+DEV_VERB = re.compile(r"\./dev ([a-z]+)")
+
+
+def test_names():
+    """All functions that are tests, and all files of tests."""
+    names = set()
+    for name in tracked(".py", ".c"):
+        if name.startswith("tests/"):
+            names.add(os.path.splitext(os.path.basename(name))[0])
+            names.update(word for pair in
+                         re.findall(r"^def (test_\w+)\(|^START_TEST\((\w+)\)", text_of(name), re.M)
+                         for word in pair)
+    return names
+
+
+def dev_verbs():
+    usage = text_of("dev").split("\ncase $verb in")[-1]
+    return {word for words in re.findall(r"^([a-z |-]+)\)", usage, re.M)
+            for word in words.split(" | ")}
+
+
+def exists(path):
+    return bool(glob.glob(os.path.join(ROOT, path)) or glob.glob(os.path.join(ROOT, path + ".*")))
+
+
+def rule_docs(verdict, _options):
+    """What a document names is there: files, tests, verbs of ./dev.  Decisions and changes are
+    history, and may name what was."""
+    tests, verbs = test_names(), dev_verbs()
+    for name in tracked(".md"):
+        if name.startswith("docs/decisions/") or name == "CHANGELOG.md":
+            continue
+        problems = []
+        for number, line in enumerate(text_of(name).splitlines(), 1):
+            links = [os.path.join(os.path.dirname(name), link) for link in LINK.findall(line)]
+            problems += [f"{name}:{number}: there is no {path}"
+                         for path in PATH.findall(line) + links if not exists(path)]
+            problems += [f"{name}:{number}: there is no test {test}"
+                         for test in TEST_NAME.findall(line) if test not in tests]
+            problems += [f"{name}:{number}: there is no ./dev {verb}"
+                         for verb in DEV_VERB.findall(line) if verb not in verbs]
+        verdict.case(problems)
+
+
 RULES = {
+    "docs": rule_docs,
     "calls": rule_calls, "length": rule_length, "headers": rule_headers,
     "marks": rule_marks, "listed": rule_listed, "decisions": rule_decisions,
     "includes": rule_includes, "symbols": rule_symbols, "purity": rule_purity,
