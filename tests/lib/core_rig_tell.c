@@ -129,7 +129,7 @@ static uint32_t
 parse_family(struct core_rig *rig, const char *chain, uint32_t pool,
              struct lineage *ret_chain)
 {
-	uint32_t parent = CORE_RIG_NONE, nodes[LINEAGE_MAX], index;
+	uint32_t parent = CORE_RIG_NONE, nodes[LINEAGE_MAX] = { 0 }, index;
 	struct core_rig_family *family;
 
 	*ret_chain = (struct lineage){ 0 };

@@ -48,10 +48,10 @@ START_TEST(buffer_grows_by_many_small_appends)
 	struct buffer buffer = BUFFER_INIT(1 << 20);
 
 	for (int i = 0; i < 100000; i++)
-		ck_assert_int_eq(buffer_append_byte(&buffer, (char)('a' + i % 26)), 0);
+		SUITE_HOLDS(buffer_append_byte(&buffer, (char)('a' + i % 26)) == 0);
 	ck_assert_uint_eq(buffer.len, 100000);
 	for (size_t i = 0; i < buffer.len; i++)
-		ck_assert_int_eq(buffer.data[i], 'a' + (int)(i % 26));
+		SUITE_HOLDS(buffer.data[i] == 'a' + (int)(i % 26));
 	ck_assert_int_eq(buffer.data[buffer.len], '\0');
 	buffer_fini(&buffer);
 }

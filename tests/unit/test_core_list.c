@@ -40,10 +40,10 @@ START_TEST(list_items_leave_from_anywhere)
 		in[i] = !in[i];
 		list_audit(&list, links);
 		for (uint32_t k = 0; k < ITEMS; k++) {
-			ck_assert(links[k].in == in[k]);
+			SUITE_HOLDS(links[k].in == in[k]);
 			count += in[k];
 		}
-		ck_assert_uint_eq(list.count, count);
+		SUITE_HOLDS(list.count == count);
 	}
 }
 END_TEST

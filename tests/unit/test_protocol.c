@@ -379,13 +379,13 @@ START_TEST(protocol_parsers_survive_any_bytes)
 			text[prng_below(&prng, len)] = (char)prng_below(&prng, 256);
 		len -= prng_below(&prng, 4) == 0 ? prng_below(&prng, len + 1) : 0;
 		copy = malloc(len + 1); /* exact size: sanitizers see a step too far */
-		ck_assert_ptr_nonnull(copy);
+		SUITE_HOLDS(copy);
 		memcpy(copy, text, len);
 		bytes = as_span(copy, len);
-		ck_assert_int_le(protocol_record_parse_lane(bytes, &lane), 0);
-		ck_assert_int_le(protocol_record_parse_family(bytes, &family), 0);
-		ck_assert_int_le(protocol_record_parse_lease(bytes, &lease), 0);
-		ck_assert_int_le(protocol_event_parse(bytes, &event), 0);
+		SUITE_HOLDS(protocol_record_parse_lane(bytes, &lane) <= 0);
+		SUITE_HOLDS(protocol_record_parse_family(bytes, &family) <= 0);
+		SUITE_HOLDS(protocol_record_parse_lease(bytes, &lease) <= 0);
+		SUITE_HOLDS(protocol_event_parse(bytes, &event) <= 0);
 		free(copy);
 	}
 }

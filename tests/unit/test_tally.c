@@ -34,7 +34,7 @@ START_TEST(tally_the_first_routes_have_names_the_others_share_one)
 	for (int i = 0; i < TALLY_ROUTES; i++)
 		ck_assert_int_eq((int)see(NOW, "route", i), i);
 	for (int i = 0; i < 100000; i++)
-		ck_assert_uint_eq(see(NOW, "stranger", i), TALLY_OTHER);
+		SUITE_HOLDS(see(NOW, "stranger", i) == TALLY_OTHER);
 	ck_assert_uint_eq(tally.routes_count, TALLY_ROUTES);
 }
 END_TEST
