@@ -281,7 +281,7 @@ build_json(struct chain_node_build *build, struct chain_error *reterr)
 	struct chain *chain = build->chain;
 	const struct chain_input *input = build->input;
 	struct chain_shared shared = input->shared;
-	struct chain_prefix prefix;
+	struct chain_prefix prefix = { 0 };
 	uint32_t leading_max = UINT32_MAX;
 	struct tape_error where;
 	const char *note = NULL;
