@@ -23,13 +23,11 @@ static void
 copy_text(const struct tape *tape, uint32_t at, char *to, size_t size)
 {
 	struct buffer text = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
-	struct span raw;
 
 	to[0] = '\0';
 	if (!tape_is(tape, at, TAPE_STRING))
 		return;
-	raw = tape_raw(tape, at);
-	(void)tape_text_decode((struct span){ raw.data + 1, raw.len - 2 }, &text);
+	(void)tape_text_decode(tape_inside(tape, at), &text);
 	(void)text_escape(buffer_span(&text), to, size);
 	buffer_fini(&text);
 }

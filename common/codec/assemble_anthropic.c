@@ -91,7 +91,7 @@ join_piece(struct assemble *assemble, struct assemble_block *block,
 	switch (kind->join) {
 	case JOIN_TEXT:
 		return assemble_members_extend(&block->members, member,
-		                               assemble_members_inside(tape, value));
+		                               tape_inside(tape, value));
 	case JOIN_INPUT:
 		return add_input(assemble, block, value);
 	case JOIN_WHOLE:
@@ -171,8 +171,7 @@ on_message_delta(struct assemble *assemble)
 		    tape_string_is(tape, key, "usage") ||
 		    tape_type(tape, key + 1) == TAPE_NULL)
 			continue;
-		err = assemble_members_set(&assemble->message,
-		                           assemble_members_inside(tape, key),
+		err = assemble_members_set(&assemble->message, tape_inside(tape, key),
 		                           tape_raw(tape, key + 1));
 	}
 	return err;

@@ -23,7 +23,7 @@ is_pieces(const struct tape *tape, uint32_t key)
 static int
 take_member(struct assemble_members *members, const struct tape *tape, uint32_t key)
 {
-	struct span name = assemble_members_inside(tape, key);
+	struct span name = tape_inside(tape, key);
 	uint32_t value = key + 1;
 
 	if (tape_type(tape, value) == TAPE_NULL) {
@@ -35,8 +35,7 @@ take_member(struct assemble_members *members, const struct tape *tape, uint32_t 
 	if (is_pieces(tape, key)) {
 		if (!tape_is(tape, value, TAPE_STRING))
 			return ERR_MALFORMED;
-		return assemble_members_extend(members, name,
-		                               assemble_members_inside(tape, value));
+		return assemble_members_extend(members, name, tape_inside(tape, value));
 	}
 	return assemble_members_set(members, name, tape_raw(tape, value));
 }
@@ -145,13 +144,11 @@ take_logprobs(struct assemble_block *choice, const struct tape *tape, uint32_t l
 
 	for (uint32_t key = tape_first(tape, logprobs);
 	     err == 0 && key < tape_end(tape, logprobs); key = tape_next(tape, key + 1)) {
-		struct span name = assemble_members_inside(tape, key);
-		struct span raw = tape_raw(tape, key + 1);
+		struct span name = tape_inside(tape, key);
 
 		if (tape_is(tape, key + 1, TAPE_ARRAY))
-			err = assemble_members_add(
-				&choice->lists, name,
-				(struct span){ raw.data + 1, raw.len - 2 });
+			err = assemble_members_add(&choice->lists, name,
+			                           tape_inside(tape, key + 1));
 		else
 			err = take_member(&choice->lists, tape, key);
 	}
@@ -205,7 +202,7 @@ take_chunk(struct assemble *assemble)
 
 	for (uint32_t key = tape_first(tape, 0); key < tape_end(tape, 0);
 	     key = tape_next(tape, key + 1)) {
-		struct span name = assemble_members_inside(tape, key);
+		struct span name = tape_inside(tape, key);
 		int err = 0;
 
 		if (tape_string_is(tape, key, "choices") ||

@@ -4,14 +4,6 @@
 
 #define VALUE_MAX ((size_t)64 << 20)
 
-struct span
-assemble_members_inside(const struct tape *tape, uint32_t string)
-{
-	struct span raw = tape_raw(tape, string);
-
-	return (struct span){ raw.data + 1, raw.len - 2 };
-}
-
 void
 assemble_members_fini(struct assemble_members *members)
 {
@@ -153,7 +145,7 @@ assemble_members_take(struct assemble_members *members, const struct tape *tape,
 		return 0;
 	for (uint32_t key = tape_first(tape, object); key < tape_end(tape, object);
 	     key = tape_next(tape, key + 1)) {
-		struct span name = assemble_members_inside(tape, key);
+		struct span name = tape_inside(tape, key);
 		int err;
 
 		if (tape_type(tape, key + 1) == TAPE_NULL &&

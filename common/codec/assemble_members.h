@@ -53,7 +53,4 @@ MUST_USE int assemble_members_take(struct assemble_members *members,
 /* Appends {"key":value,…}. */
 void assemble_members_write(struct assemble_members *members, struct buffer *out);
 
-/* The name of a key token, and the inside of a string token. */
-struct span assemble_members_inside(const struct tape *tape, uint32_t string);
-
 #endif

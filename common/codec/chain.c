@@ -91,11 +91,8 @@ read_facts(struct chain_node_build *build)
 
 	chain->max_tokens = shape->max_tokens;
 	chain->wants_stream = shape->wants_stream;
-	if (tape_is(shape->tape, shape->model, TAPE_STRING)) {
-		struct span raw = tape_raw(shape->tape, shape->model);
-
-		chain->model = (struct span){ raw.data + 1, raw.len - 2 };
-	}
+	if (tape_is(shape->tape, shape->model, TAPE_STRING))
+		chain->model = tape_inside(shape->tape, shape->model);
 	build->own.dialect = shape->dialect;
 	build->own.turns = shape->turns;
 	build->own.explicit_count = shape->explicit_count;

@@ -2,14 +2,6 @@
 
 #include "common/codec/tape_text.h"
 
-static struct span
-inside(const struct tape *tape, uint32_t string)
-{
-	struct span raw = tape_raw(tape, string);
-
-	return (struct span){ raw.data + 1, raw.len - 2 };
-}
-
 static uint32_t
 last_block(const struct tape *tape, uint32_t message)
 {
@@ -215,7 +207,7 @@ may_mark(const struct chain_shape *shape, enum tier tier, uint32_t block)
 	uint32_t text;
 
 	if (tape_is(tape, block, TAPE_STRING))
-		return !tape_text_is_blank(inside(tape, block));
+		return !tape_text_is_blank(tape_inside(tape, block));
 	if (!tape_is(tape, block, TAPE_OBJECT))
 		return false;
 	if (tier == TIER_TOOLS)
@@ -228,7 +220,7 @@ may_mark(const struct chain_shape *shape, enum tier tier, uint32_t block)
 		return true;
 	text = tape_find(tape, block, "text");
 	return tape_is(tape, text, TAPE_STRING) &&
-	       !tape_text_is_blank(inside(tape, text));
+	       !tape_text_is_blank(tape_inside(tape, text));
 }
 
 /* The last markable child of an array up to `stop`, or a string itself. */

@@ -2,14 +2,6 @@
 
 #include "common/codec/tape_text.h"
 
-static struct span
-key_text(const struct tape *tape, uint32_t key)
-{
-	struct span raw = tape_raw(tape, key);
-
-	return (struct span){ raw.data + 1, raw.len - 2 };
-}
-
 static bool
 is_given(const struct tape *tape, uint32_t at)
 {
@@ -34,7 +26,7 @@ give_up(struct chain_shape *shape, enum chain_opaque why, uint32_t at)
 bool
 chain_shape_is_marker_key(const struct tape *tape, uint32_t key)
 {
-	struct span text = key_text(tape, key);
+	struct span text = tape_inside(tape, key);
 
 	return span_equals(text, SPAN("cache_control")) ||
 	       span_equals(text, SPAN("prompt_cache_breakpoint"));
@@ -65,16 +57,15 @@ static enum ttl
 marker_ttl(const struct tape *tape, uint32_t key, enum part_mark form)
 {
 	uint32_t at = tape_find(tape, key + 1, "ttl");
-	struct span raw;
 	enum ttl ttl;
 
 	if (form != PART_MARK_NONE)
 		return part_mark_ttl(form);
 	if (!tape_is(tape, at, TAPE_STRING))
-		return span_equals(key_text(tape, key), SPAN("cache_control")) ? TTL_5M
-		                                                               : TTL_NONE;
-	raw = tape_raw(tape, at);
-	ttl = dialect_ttl_parse((struct span){ raw.data + 1, raw.len - 2 });
+		return span_equals(tape_inside(tape, key), SPAN("cache_control"))
+		               ? TTL_5M
+		               : TTL_NONE;
+	ttl = dialect_ttl_parse(tape_inside(tape, at));
 	return ttl == TTL_NONE ? TTL_5M : ttl;
 }
 
@@ -134,7 +125,7 @@ starts_with(const struct tape *tape, uint32_t at, struct span start)
 
 	if (!tape_is(tape, at, TAPE_STRING))
 		return false;
-	text = key_text(tape, at);
+	text = tape_inside(tape, at);
 	return text.len >= start.len && memcmp(text.data, start.data, start.len) == 0;
 }
 
@@ -343,7 +334,7 @@ read_automatic(struct chain_shape *shape)
 
 	for (uint32_t key = tape_first(tape, 0); key < tape_end(tape, 0);
 	     key = tape_next(tape, key + 1))
-		if (span_equals(key_text(tape, key), SPAN("cache_control")) &&
+		if (span_equals(tape_inside(tape, key), SPAN("cache_control")) &&
 		    is_given(tape, key + 1))
 			shape->automatic = marker_ttl(tape, key, PART_MARK_NONE);
 }
@@ -371,7 +362,7 @@ read_held(struct chain_shape *shape)
 
 	for (uint32_t key = tape_first(tape, 0); key < tape_end(tape, 0);
 	     key = tape_next(tape, key + 1)) {
-		struct span name = key_text(tape, key);
+		struct span name = tape_inside(tape, key);
 
 		if (!is_given(tape, key + 1))
 			continue;

@@ -6,14 +6,6 @@
 
 #define KEYS_MAX CHAIN_SHAPE_KEYS_MAX
 
-static struct span
-key_text(const struct tape *tape, uint32_t key)
-{
-	struct span raw = tape_raw(tape, key);
-
-	return (struct span){ raw.data + 1, raw.len - 2 };
-}
-
 static void
 put(struct chain_writer *writer, struct span bytes)
 {
@@ -51,8 +43,8 @@ static int
 compare_keys(const void *a, const void *b, void *context)
 {
 	const struct tape *tape = context;
-	struct span left = key_text(tape, *(const uint32_t *)a);
-	struct span right = key_text(tape, *(const uint32_t *)b);
+	struct span left = tape_inside(tape, *(const uint32_t *)a);
+	struct span right = tape_inside(tape, *(const uint32_t *)b);
 	int order = memcmp(left.data, right.data, MIN(left.len, right.len));
 
 	return order ? order : (left.len > right.len) - (left.len < right.len);
@@ -249,7 +241,7 @@ put_content(struct chain_writer *writer, uint32_t value)
 static bool
 is_in_tools(const struct chain_shape *shape, uint32_t key)
 {
-	struct span name = key_text(shape->tape, key);
+	struct span name = tape_inside(shape->tape, key);
 
 	if (dialect_key_tier(shape->dialect, name) != TIER_TOOLS)
 		return false;
@@ -501,7 +493,7 @@ put_thinking(struct chain_writer *writer, uint32_t thinking)
 static bool
 is_setting(const struct chain_shape *shape, enum tier tier, uint32_t key)
 {
-	struct span name = key_text(shape->tape, key);
+	struct span name = tape_inside(shape->tape, key);
 	enum tier at = dialect_key_tier(shape->dialect, name);
 
 	if (span_equals(name, SPAN("messages")) || span_equals(name, SPAN("tools")))

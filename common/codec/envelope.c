@@ -150,12 +150,6 @@ envelope_seek(struct envelope_reader *reader, uint32_t index)
 	return reader->index == index ? 0 : ERR_NOT_FOUND;
 }
 
-static struct span
-inside(struct span raw)
-{
-	return (struct span){ raw.data + 1, raw.len - 2 };
-}
-
 /* The content of a string; decoded into the scratch, which has room, if it must be. */
 static int
 string_text(struct envelope_reader *reader, uint32_t at, struct span *ret_text)
@@ -163,7 +157,7 @@ string_text(struct envelope_reader *reader, uint32_t at, struct span *ret_text)
 	struct buffer *scratch = &reader->scratch;
 	size_t from = scratch->len;
 
-	*ret_text = inside(tape_raw(&reader->tape, at));
+	*ret_text = tape_inside(&reader->tape, at);
 	if (!(reader->tape.tokens[at].flags & TAPE_ESCAPED))
 		return 0;
 	if (!tape_text_decode(*ret_text, scratch))
@@ -186,7 +180,7 @@ array_text(struct envelope_reader *reader, uint32_t at, struct span *ret_text)
 			return ERR_MALFORMED;
 		if (scratch->len > from)
 			(void)buffer_append_byte(scratch, ',');
-		(void)tape_text_decode(inside(tape_raw(tape, i)), scratch);
+		(void)tape_text_decode(tape_inside(tape, i), scratch);
 	}
 	*ret_text = (struct span){ scratch->data + from, scratch->len - from };
 	return buffer_error(scratch);

@@ -87,6 +87,16 @@ tape_raw(const struct tape *tape, uint32_t at)
 	return (struct span){ tape->text.data + token->start, token->end - token->start };
 }
 
+/* The same without its first and last byte: the text of a string, still escaped, or what
+ * stands in a list or object. */
+static inline struct span
+tape_inside(const struct tape *tape, uint32_t at)
+{
+	struct span raw = tape_raw(tape, at);
+
+	return (struct span){ raw.data + 1, raw.len - 2 };
+}
+
 static inline enum tape_type
 tape_type(const struct tape *tape, uint32_t at)
 {

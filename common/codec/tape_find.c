@@ -7,20 +7,12 @@
 /* Up to so many keys of an object are compared pair by pair, more of them sorted. */
 #define PAIRWISE_MAX 24
 
-static struct span
-inside(const struct tape *tape, uint32_t at)
-{
-	struct span raw = tape_raw(tape, at);
-
-	return (struct span){ raw.data + 1, raw.len - 2 };
-}
-
 static bool
 content_is(const struct tape *tape, uint32_t at, struct span plain)
 {
 	if (!(tape->tokens[at].flags & TAPE_ESCAPED))
-		return span_equals(inside(tape, at), plain);
-	return tape_text_equals(inside(tape, at), plain);
+		return span_equals(tape_inside(tape, at), plain);
+	return tape_text_equals(tape_inside(tape, at), plain);
 }
 
 uint32_t
@@ -78,7 +70,8 @@ tape_string_is(const struct tape *tape, uint32_t at, const char *text)
 int
 tape_string(const struct tape *tape, uint32_t at, struct buffer *out)
 {
-	if (!tape_is(tape, at, TAPE_STRING) || !tape_text_decode(inside(tape, at), out))
+	if (!tape_is(tape, at, TAPE_STRING) ||
+	    !tape_text_decode(tape_inside(tape, at), out))
 		return ERR_MALFORMED;
 	return buffer_error(out);
 }
@@ -112,7 +105,8 @@ compare_keys(const void *a, const void *b, void *context)
 {
 	const struct tape *tape = context;
 	const uint32_t *left = a, *right = b;
-	int order = tape_text_compare(inside(tape, *left), inside(tape, *right));
+	int order =
+		tape_text_compare(tape_inside(tape, *left), tape_inside(tape, *right));
 
 	return order ? order : (*left > *right) - (*left < *right);
 }
@@ -124,7 +118,8 @@ duplicate_pairwise(const struct tape *tape, uint32_t object)
 	     i = tape_next(tape, i + 1))
 		for (uint32_t k = tape_first(tape, object); k < i;
 		     k = tape_next(tape, k + 1))
-			if (tape_text_compare(inside(tape, i), inside(tape, k)) == 0)
+			if (tape_text_compare(tape_inside(tape, i),
+			                      tape_inside(tape, k)) == 0)
 				return i;
 	return TAPE_NONE;
 }
@@ -148,8 +143,8 @@ tape_duplicate(const struct tape *tape, uint32_t object)
 		keys[n++] = i;
 	qsort_r(keys, count, sizeof *keys, compare_keys, (void *)(uintptr_t)tape);
 	for (n = 1; n < count && found == TAPE_NONE; n++)
-		if (tape_text_compare(inside(tape, keys[n - 1]), inside(tape, keys[n])) ==
-		    0)
+		if (tape_text_compare(tape_inside(tape, keys[n - 1]),
+		                      tape_inside(tape, keys[n])) == 0)
 			found = keys[n];
 	free(keys);
 	return found;

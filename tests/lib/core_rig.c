@@ -1,5 +1,8 @@
 #include "tests/lib/core_rig_inside.h"
 
+#include "scheduler/core/lane.h"
+#include "scheduler/core/state.h"
+
 #include <stdlib.h>
 
 #define STEPS 2000000 /* more of them in one run is a loop without progress */
@@ -155,6 +158,14 @@ core_rig_create(const struct core_config *config, uint32_t slots)
 }
 
 struct core_rig *
+core_rig_fresh(uint32_t slots)
+{
+	struct core_config config = core_rig_config();
+
+	return core_rig_create(&config, slots);
+}
+
+struct core_rig *
 core_rig_free(struct core_rig *rig)
 {
 	if (rig)
@@ -167,6 +178,14 @@ struct core_rig_node *
 core_rig_node(struct core_rig *rig, const char *name)
 {
 	return &rig->nodes[core_rig_node_by_id(rig, core_rig_id(name))];
+}
+
+struct lane *
+core_rig_lane_named(struct core_rig *rig, const char *name)
+{
+	struct lane_id id = { core_rig_node(rig, name)->id, 0 };
+
+	return &rig->core->lanes[lane_find(rig->core, id)];
 }
 
 void

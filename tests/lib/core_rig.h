@@ -138,6 +138,8 @@ struct core_rig {
 
 /* A rig with one pool `p` of `slots`, one model like Anthropic's and one budget. */
 struct core_rig *core_rig_create(const struct core_config *config, uint32_t slots);
+/* The same with the small limits of core_rig_config. */
+struct core_rig *core_rig_fresh(uint32_t slots);
 struct core_rig *core_rig_free(struct core_rig *rig);
 
 struct core_config core_rig_config(void); /* the defaults, with small limits */
@@ -151,8 +153,9 @@ uint32_t core_rig_admit(struct core_rig *rig, const char *chain, uint32_t jobs);
 uint32_t core_rig_admit_as(struct core_rig *rig, const char *chain, uint32_t pool,
                            enum event_list list, uint32_t jobs);
 
-/* The node of that name. */
+/* The node of that name, and what the core knows of its lane. */
 struct core_rig_node *core_rig_node(struct core_rig *rig, const char *name);
+struct lane *core_rig_lane_named(struct core_rig *rig, const char *name);
 
 /* Lets `ms` pass: workers claim, requests begin and end, the core is stepped. */
 void core_rig_run(struct core_rig *rig, uint64_t ms);

@@ -405,8 +405,9 @@ rig_hold(struct rig *rig, const char *name)
 	rig->quiet[rig->quiet_count++] = copy_word(span_from(name));
 }
 
-void
-rig_let(struct rig *rig)
+/* Holds nothing any more. */
+static void
+let_go(struct rig *rig)
 {
 	while (rig->quiet_count > 0)
 		free(rig->quiet[--rig->quiet_count]);
@@ -502,7 +503,7 @@ rig_fini(struct rig *rig)
 {
 	for (uint32_t i = 0; i < rig->calls_count; i++)
 		drop_call(&rig->calls[i]);
-	rig_let(rig);
+	let_go(rig);
 	free(rig->list.calls);
 	free(rig->list.args);
 	free(rig->list.bytes);
@@ -542,4 +543,28 @@ rig_inbox(struct rig *rig, const char *entries)
 	(void)snprintf(text, size, "[[w:jobs %s]]", entries);
 	rig_answer(rig, rig_expect(rig, "XREAD jobs"), text);
 	free(text);
+}
+
+const char *
+rig_large_entry(const char *id, char letter)
+{
+	static char text[4096];
+	char system[2001];
+
+	memset(system, letter, 2000);
+	system[2000] = '\0';
+	(void)snprintf(text, sizeof(text),
+	               "[%s [upstream claude body '{\"model\":\"m\",\"system\":\"%s\","
+	               "\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]}']]",
+	               id, system);
+	return text;
+}
+
+void
+rig_send_large(struct rig *rig, const char *id, char letter)
+{
+	char text[4200];
+
+	(void)snprintf(text, sizeof(text), "[%s]", rig_large_entry(id, letter));
+	rig_inbox(rig, text);
 }

@@ -58,7 +58,6 @@ void rig_pass(struct rig *rig, uint64_t ms);
 void rig_idle(struct rig *rig);
 bool rig_answer_idly(struct rig *rig, struct rig_call *call); /* this one */
 void rig_hold(struct rig *rig, const char *name);
-void rig_let(struct rig *rig); /* holds nothing any more */
 
 /* The oldest unanswered call of that name, or NULL. */
 struct rig_call *rig_find(struct rig *rig, const char *name);
@@ -89,5 +88,10 @@ void rig_rule_over(struct rig *rig, const char *families, const char *lanes);
 
 /* Answers the next read of the inbox with these entries: "[[id [field value …]] …]". */
 void rig_inbox(struct rig *rig, const char *entries);
+
+/* An entry whose system prompt, 2,000 times that letter, is worth its own segment; and
+ * the same in the inbox. */
+const char *rig_large_entry(const char *id, char letter);
+void rig_send_large(struct rig *rig, const char *id, char letter);
 
 #endif

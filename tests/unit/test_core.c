@@ -9,14 +9,6 @@
 
 #define LONG 3600000
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
 static struct core_family_view
 view_of(struct core_rig *rig, const char *name)
 {
@@ -42,7 +34,7 @@ START_TEST(core_same_events_same_commands)
 	size_t sizes[2];
 
 	for (int i = 0; i < 2; i++) {
-		rigs[i] = fresh(10);
+		rigs[i] = core_rig_fresh(10);
 		rigs[i]->trace = open_memstream(&texts[i], &sizes[i]);
 		rigs[i]->knobs.lag_ms = 300;
 		(void)core_rig_admit(rigs[i], "T/S/A", 20);
@@ -61,7 +53,7 @@ END_TEST
 
 START_TEST(core_without_work_sleeps)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 
 	ck_assert(!core_busy(rig->core));
 	(void)core_rig_admit(rig, "S", 5);
@@ -77,7 +69,7 @@ END_TEST
 
 START_TEST(core_is_busy_while_the_pace_rises)
 {
-	struct core_rig *rig = fresh(200);
+	struct core_rig *rig = core_rig_fresh(200);
 	struct event event = { .kind = EVENT_BUDGET };
 
 	(void)core_rig_admit(rig, "X?", 150);
@@ -96,7 +88,7 @@ END_TEST
 START_TEST(core_emits_nothing_before_the_recovery_ends)
 {
 	struct core_config config = core_rig_config();
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 	struct event event = { .kind = EVENT_TICK };
 	struct command_list list;
 
@@ -140,7 +132,7 @@ END_TEST
 
 START_TEST(core_knows_a_thousand_families_one_after_the_other)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 
 	for (uint64_t i = 0; i < 1000; i++) {
 		struct event event = { .kind = EVENT_ADMITTED };
@@ -163,7 +155,7 @@ END_TEST
 
 START_TEST(core_events_about_the_unknown_are_ignored)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
 		struct event event = { .kind = (enum event_kind)kind };
@@ -184,7 +176,7 @@ END_TEST
 
 START_TEST(core_families_of_an_unknown_pool_run_unheld)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 	struct event event = { .kind = EVENT_ADMITTED };
 	struct command_list list;
 
@@ -207,7 +199,7 @@ END_TEST
 
 START_TEST(core_hold_off_starts_everything_and_on_holds_again)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 50);
 	core_rig_run(rig, 100);
@@ -228,7 +220,7 @@ END_TEST
 
 START_TEST(core_a_route_that_is_not_held_starts_beside_one_that_is)
 {
-	struct core_rig *rig = fresh(30);
+	struct core_rig *rig = core_rig_fresh(30);
 
 	(void)core_rig_admit(rig, "S/A", 10);
 	(void)core_rig_admit(rig, "S/B", 50);
@@ -251,7 +243,7 @@ END_TEST
 
 START_TEST(core_a_route_that_is_held_again_waits_for_its_writer)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 1);
 	core_rig_hold_route(rig, "S", false);
@@ -272,7 +264,7 @@ END_TEST
 
 START_TEST(core_hold_off_says_nothing_of_lanes_that_hold_nobody)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	uint32_t grants;
 
 	(void)core_rig_admit(rig, "U?", 5);
@@ -290,7 +282,7 @@ END_TEST
 
 START_TEST(core_a_model_may_be_told_never_to_hold)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.hold = false;
@@ -313,7 +305,7 @@ END_TEST
 
 START_TEST(core_explains_what_a_family_waits_for)
 {
-	struct core_rig *rig = fresh(0);
+	struct core_rig *rig = core_rig_fresh(0);
 	struct event event = { .kind = EVENT_PRESSURE };
 
 	(void)core_rig_admit(rig, "S", 90);
@@ -347,7 +339,7 @@ END_TEST
 
 START_TEST(core_explains_drain_order_and_pauses)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 	struct event event = { .kind = EVENT_PAUSE };
 
 	rig->knobs.job_ms = 20000;
@@ -367,7 +359,7 @@ END_TEST
 
 START_TEST(core_names_the_limit_that_binds)
 {
-	struct core_rig *rig = fresh(50);
+	struct core_rig *rig = core_rig_fresh(50);
 	struct event event = { .kind = EVENT_BUDGET };
 
 	event.budget.id = rig->core->pacers[0].id;
@@ -392,7 +384,7 @@ END_TEST
 
 START_TEST(core_tells_what_it_learned_of_a_model)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct core_model_view view;
 
 	ck_assert_int_eq(core_model_view(rig->core, rig->model.id, &view), 0);
@@ -411,7 +403,7 @@ END_TEST
 
 START_TEST(core_notes_that_do_not_fit_are_counted)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct command_note note;
 	uint32_t notes = 0;
 
@@ -447,7 +439,7 @@ END_TEST
 
 START_TEST(core_time_that_goes_back_dies)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_TICK };
 	struct command_list list;
 
@@ -458,7 +450,7 @@ END_TEST
 
 START_TEST(core_an_event_without_a_kind_dies)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_KIND_COUNT };
 	struct command_list list;
 
@@ -468,7 +460,7 @@ END_TEST
 
 START_TEST(core_audit_sees_an_unproven_start_that_nobody_made)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	rig->core->lanes[0].unproven++;
@@ -478,7 +470,7 @@ END_TEST
 
 START_TEST(core_audit_sees_a_load_that_does_not_add_up)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	rig->core->pools[0].load++;
@@ -488,7 +480,7 @@ END_TEST
 
 START_TEST(core_audit_sees_a_family_that_is_not_at_home)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	rig->core->families[0].state = FAMILY_READY;

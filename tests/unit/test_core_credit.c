@@ -7,14 +7,6 @@
 
 #define LONG 3600000
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
 static struct family *
 family_named(struct core_rig *rig, const char *name)
 {
@@ -37,7 +29,7 @@ drain(struct core_rig *rig)
 
 START_TEST(credit_one_family_writes_the_shared_ancestor_of_many)
 {
-	struct core_rig *rig = fresh(50);
+	struct core_rig *rig = core_rig_fresh(50);
 
 	(void)core_rig_admit(rig, "S/A", 10);
 	(void)core_rig_admit(rig, "S/B", 10);
@@ -58,7 +50,7 @@ END_TEST
 
 START_TEST(credit_a_reader_of_the_ancestor_leads_its_own_leaf)
 {
-	struct core_rig *rig = fresh(50);
+	struct core_rig *rig = core_rig_fresh(50);
 
 	(void)core_rig_admit(rig, "S/A", 1);
 	(void)core_rig_admit(rig, "S/B", 10);
@@ -75,7 +67,7 @@ END_TEST
 
 START_TEST(credit_on_an_open_ancestor_counts_on_the_leaf_alone)
 {
-	struct core_rig *rig = fresh(50);
+	struct core_rig *rig = core_rig_fresh(50);
 
 	(void)core_rig_admit(rig, "S/A", 5);
 	drain(rig);
@@ -91,7 +83,7 @@ END_TEST
 
 START_TEST(credit_is_taken_again_without_the_scheduler_when_its_worker_dies)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	uint32_t elections;
 
 	(void)core_rig_admit(rig, "S", 20);
@@ -109,7 +101,7 @@ END_TEST
 
 START_TEST(credit_of_a_refused_leader_goes_to_another_job_at_once)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.refused = 1;
 	(void)core_rig_admit(rig, "S", 20);
@@ -123,7 +115,7 @@ END_TEST
 
 START_TEST(credit_that_came_back_after_its_evidence_is_void)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.lag_ms = 1900;
 	rig->core->models[0].lag_ms = 1900;
@@ -142,7 +134,7 @@ END_TEST
 /* The family's only job is cancelled before anybody took it. */
 START_TEST(credit_that_nobody_is_left_to_take_goes_to_another_family)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_EMPTY };
 
 	rig->knobs.stopped = true;
@@ -163,7 +155,7 @@ END_TEST
 
 START_TEST(credit_whose_family_was_empty_all_along_is_found_by_a_look)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.stopped = true;
 	(void)core_rig_admit(rig, "S/A", 1);
@@ -179,7 +171,7 @@ END_TEST
 
 START_TEST(credit_that_no_worker_can_take_moves_to_a_pool_that_has_some)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	uint32_t other = core_rig_pool(rig, "q", 10);
 
 	(void)core_rig_pool(rig, "p", 0);
@@ -197,7 +189,7 @@ END_TEST
 
 START_TEST(credit_that_lies_too_long_is_given_to_a_family_that_can_use_it)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 	uint32_t other = core_rig_pool(rig, "q", 1);
 
 	rig->knobs.job_ms = 600000; /* the slot of `p` is taken for long */
@@ -215,7 +207,7 @@ END_TEST
 /* All events are lost; only answers tell. */
 START_TEST(credit_whose_events_were_lost_is_revoked_and_never_doubled)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.mute = true;
 	(void)core_rig_admit(rig, "S", 3);
@@ -229,7 +221,7 @@ END_TEST
 
 START_TEST(credit_of_a_slow_leader_is_not_given_twice)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.cold_ms = 50000; /* far beyond its deadline */
 	rig->knobs.hold_max_ms = 100000;
@@ -247,7 +239,7 @@ END_TEST
 
 START_TEST(credit_may_prove_itself_while_it_is_being_taken_back)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.cold_ms = 50000; /* far beyond its deadline */
 	rig->knobs.hold_max_ms = 100000;
@@ -270,7 +262,7 @@ END_TEST
 
 START_TEST(credit_waits_while_the_account_is_parked)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_PRESSURE };
 
 	event.pressure.budget = rig->core->pacers[0].id;
@@ -288,7 +280,7 @@ END_TEST
 
 START_TEST(credit_unclaimed_below_a_lane_that_shuts_writes_that_lane_too)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S/A", 5);
 	drain(rig);
@@ -313,7 +305,7 @@ END_TEST
 
 START_TEST(credit_ahead_or_without_a_stream_is_a_ticket)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.calls = true;
@@ -336,7 +328,7 @@ END_TEST
 
 START_TEST(credit_is_a_lead_for_ever_once_the_provider_refused_our_call)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.calls = true;
@@ -361,7 +353,7 @@ END_TEST
 
 START_TEST(credit_is_a_lead_after_three_calls_that_failed)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.calls = true;
@@ -389,7 +381,7 @@ END_TEST
 
 START_TEST(credit_of_a_ticket_that_is_never_answered_ends)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.calls = true;
@@ -409,7 +401,7 @@ END_TEST
 
 START_TEST(credit_is_not_given_while_nobody_is_held)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	core_rig_hold(rig, false);
 	(void)core_rig_admit(rig, "S", 20);
@@ -425,7 +417,7 @@ END_TEST
 
 START_TEST(credit_that_comes_back_below_a_shut_lane_writes_that_lane)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane_id id;
 
 	(void)core_rig_admit(rig, "S/A", 5);

@@ -16,14 +16,6 @@ fresh(void)
 	return rig;
 }
 
-static struct lane *
-lane_named(struct core_rig *rig, const char *name)
-{
-	struct lane_id id = { core_rig_node(rig, name)->id, 0 };
-
-	return &rig->core->lanes[lane_find(rig->core, id)];
-}
-
 static struct family *
 family_of(struct core_rig *rig)
 {
@@ -87,8 +79,8 @@ START_TEST(evidence_the_leader_teaches_p_of_the_deepest_marked_node)
 	struct evidence evidence = judge(rig, 0, 30012);
 
 	expect(&evidence, EVIDENCE_MISS, EVIDENCE_MISS);
-	ck_assert_uint_eq(lane_named(rig, "M")->p, 30012);
-	ck_assert_uint_eq(lane_named(rig, "S")->p, 0);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "M")->p, 30012);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->p, 0);
 	core_rig_free(rig);
 }
 END_TEST
@@ -101,7 +93,8 @@ START_TEST(evidence_what_covers_a_node_covers_all_above)
 	(void)judge(rig, 0, 30012);
 	evidence = judge(rig, 30000, 0);
 	expect(&evidence, EVIDENCE_HIT, EVIDENCE_HIT);
-	ck_assert_uint_eq(lane_named(rig, "S")->p, 0); /* this read explains M, not S */
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->p,
+	                  0); /* this read explains M, not S */
 	core_rig_free(rig);
 }
 END_TEST
@@ -114,7 +107,7 @@ START_TEST(evidence_the_first_read_that_only_an_ancestor_explains_is_its_p)
 	(void)judge(rig, 0, 30012);
 	evidence = judge(rig, 20007, 10005);
 	expect(&evidence, EVIDENCE_HIT, EVIDENCE_MISS);
-	ck_assert_uint_eq(lane_named(rig, "S")->p, 20007);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->p, 20007);
 	evidence = judge(rig, 0, 30012);
 	expect(&evidence, EVIDENCE_MISS, EVIDENCE_MISS);
 	core_rig_free(rig);
@@ -130,7 +123,7 @@ START_TEST(evidence_a_read_of_less_than_half_the_estimate_is_of_something_else)
 	evidence =
 		judge(rig, 9999, 20013); /* the tools alone, from another system prompt */
 	expect(&evidence, EVIDENCE_MISS, EVIDENCE_MISS);
-	ck_assert_uint_eq(lane_named(rig, "S")->p, 0);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->p, 0);
 	core_rig_free(rig);
 }
 END_TEST
@@ -142,10 +135,10 @@ START_TEST(evidence_with_markers_past_the_boundary_p_is_the_first_read)
 
 	family_of(rig)->flags |= EVENT_FAMILY_TAIL_MARKED;
 	(void)judge(rig, 0, 45000); /* the tail was written, too */
-	ck_assert_uint_eq(lane_named(rig, "M")->p, 0);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "M")->p, 0);
 	evidence = judge(rig, 30012, 15000);
 	expect(&evidence, EVIDENCE_HIT, EVIDENCE_HIT);
-	ck_assert_uint_eq(lane_named(rig, "M")->p, 30012);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "M")->p, 30012);
 	core_rig_free(rig);
 }
 END_TEST

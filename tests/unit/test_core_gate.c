@@ -7,30 +7,14 @@
 
 #define LONG 3600000
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
-static struct lane *
-lane_named(struct core_rig *rig, const char *name)
-{
-	struct lane_id id = { core_rig_node(rig, name)->id, 0 };
-
-	return &rig->core->lanes[lane_find(rig->core, id)];
-}
-
 /* Both sides agree that the lane is in this state. */
 static void
 expect_gate(struct core_rig *rig, const char *name, enum lane_gate gate,
             enum lane_reason reason)
 {
-	ck_assert_str_eq(lane_gate_text(lane_named(rig, name)->gate),
+	ck_assert_str_eq(lane_gate_text(core_rig_lane_named(rig, name)->gate),
 	                 lane_gate_text(gate));
-	ck_assert_str_eq(lane_reason_text(lane_named(rig, name)->reason),
+	ck_assert_str_eq(lane_reason_text(core_rig_lane_named(rig, name)->reason),
 	                 lane_reason_text(reason));
 	ck_assert_int_eq(core_rig_node(rig, name)->gate, gate);
 }
@@ -46,7 +30,7 @@ burst(struct core_rig *rig, const char *name, uint32_t jobs)
 
 START_TEST(gate_one_writes_one_reads_then_all_start)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 2999);
@@ -69,7 +53,7 @@ END_TEST
 START_TEST(gate_unknown_lag_costs_one_more_write_and_a_learned_one_none)
 {
 	for (uint64_t lag_ms = 0; lag_ms <= 2000; lag_ms += 50) {
-		struct core_rig *rig = fresh(200);
+		struct core_rig *rig = core_rig_fresh(200);
 
 		rig->knobs.lag_ms = lag_ms;
 		burst(rig, "A", 200);
@@ -88,7 +72,7 @@ END_TEST
 
 START_TEST(gate_the_first_reader_waits_exactly_the_learned_lag)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.lag_ms = 700;
 	rig->core->models[0].lag_ms = 700;
@@ -105,7 +89,7 @@ END_TEST
 
 START_TEST(gate_written_and_never_read_is_leaky_and_no_longer_marked)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.never_read = true;
 	(void)core_rig_admit(rig, "S", 50);
@@ -121,7 +105,7 @@ END_TEST
 
 START_TEST(gate_a_marker_of_the_users_stays_on_a_leaky_lane)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.never_read = true;
 	(void)core_rig_admit(rig, "S!", 50);
@@ -134,7 +118,7 @@ END_TEST
 
 START_TEST(gate_leaky_is_tried_again_after_a_lifetime_and_gives_up_at_one_miss)
 {
-	struct core_rig *rig = fresh(5);
+	struct core_rig *rig = core_rig_fresh(5);
 	uint32_t writes;
 
 	rig->knobs.never_read = true;
@@ -156,7 +140,7 @@ END_TEST
 
 START_TEST(gate_nothing_written_and_nothing_read_holds_nobody)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.cache_off = true;
 	(void)core_rig_admit(rig, "S", 50);
@@ -174,7 +158,7 @@ END_TEST
 
 START_TEST(gate_a_reader_that_finds_nothing_and_writes_nothing_ends_the_hold)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.lag_ms = 1000;
 	(void)core_rig_admit(rig, "S", 50);
@@ -188,7 +172,7 @@ END_TEST
 
 START_TEST(gate_without_usage_there_is_no_proof_and_no_hold)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.usage_unknown = true;
 	(void)core_rig_admit(rig, "S", 50);
@@ -201,7 +185,7 @@ END_TEST
 
 START_TEST(gate_below_the_minimum_nobody_is_held)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.minimum_tokens = 20000;
@@ -219,7 +203,7 @@ END_TEST
 
 START_TEST(gate_an_unshared_leaf_holds_nobody_but_its_ancestor_does)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S/a?", 1);
 	(void)core_rig_admit(rig, "S/b?", 1);
@@ -237,7 +221,7 @@ END_TEST
 
 START_TEST(gate_a_second_sighting_makes_a_leaf_gate)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	burst(rig, "S?", 1);
 	expect_gate(rig, "S", LANE_BYPASS, LANE_REASON_UNSHARED);
@@ -253,7 +237,7 @@ END_TEST
 
 START_TEST(gate_of_an_opaque_body_is_none)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S?", 0);
 	rig->families[0].flags = EVENT_FAMILY_OPAQUE;
@@ -267,7 +251,7 @@ END_TEST
 
 START_TEST(gate_three_misses_without_a_later_hit_close_a_lane)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 
 	burst(rig, "S", 5);
 	rig->knobs.never_read = true; /* from now on */
@@ -283,7 +267,7 @@ END_TEST
 
 START_TEST(gate_closed_for_misses_opens_after_one_two_and_four_readers)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane *lane;
 
 	burst(rig, "S", 5);
@@ -291,7 +275,7 @@ START_TEST(gate_closed_for_misses_opens_after_one_two_and_four_readers)
 	rig->knobs.lag_ms = 60000; /* so that all of the next twenty miss */
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 6000);
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	ck_assert_int_eq(lane->gate, LANE_CLOSED);
 	ck_assert(lane->careful);
 	rig->knobs.lag_ms = 0;
@@ -317,7 +301,7 @@ END_TEST
 /* Nobody could look any more: no stages then. */
 START_TEST(gate_closed_for_misses_opens_by_a_hit_where_nothing_streams)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 	struct lane *lane;
 
@@ -326,7 +310,7 @@ START_TEST(gate_closed_for_misses_opens_by_a_hit_where_nothing_streams)
 	rig->knobs.lag_ms = 60000;
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 6000);
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	ck_assert_int_eq(lane->gate, LANE_CLOSED);
 	ck_assert(lane->careful);
 	rig->model.streams = false;
@@ -352,11 +336,11 @@ END_TEST
 
 START_TEST(gate_closed_twice_within_a_lifetime_is_leaky)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 	struct lane *lane;
 
 	burst(rig, "S", 5);
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(lane->gate, LANE_OPEN);
 		rig->knobs.never_read = true;
@@ -375,12 +359,12 @@ END_TEST
 
 START_TEST(gate_a_hit_outweighs_misses_that_were_sent_before_it)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane *lane;
 	struct event event = { .kind = EVENT_DONE };
 
 	burst(rig, "S", 5);
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	event.usage.lane = lane->id;
 	event.usage.g = lane->g;
 	event.usage.written = 10000;
@@ -402,7 +386,7 @@ END_TEST
 
 START_TEST(gate_of_a_best_effort_upstream_never_closes_for_misses)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.exact = false;
@@ -419,7 +403,7 @@ END_TEST
 
 START_TEST(gate_past_its_until_one_leader_writes_again)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	burst(rig, "S", 20);
 	core_rig_run(rig, rig->knobs.ttl_ms);
@@ -435,7 +419,7 @@ END_TEST
 
 START_TEST(gate_stays_open_as_long_as_somebody_starts)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 
 	for (int i = 0; i < 20; i++) {
 		burst(rig, "S", 1);
@@ -448,7 +432,7 @@ END_TEST
 
 START_TEST(gate_inside_the_margin_the_next_job_is_a_single_leader)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	burst(rig, "S", 20);
 	core_rig_run(rig, rig->knobs.ttl_ms - 6000); /* the entry lives, just */
@@ -464,7 +448,7 @@ END_TEST
 
 START_TEST(gate_redis_may_close_a_lane_that_somebody_has_kept_warm)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct core_rig_node *node;
 
 	burst(rig, "S", 20);
@@ -480,7 +464,7 @@ END_TEST
 
 START_TEST(gate_of_a_trusted_model_opens_after_the_lag_without_a_reader)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.lag_ms = 400;
 	rig->core->models[0].lag_ms = 400;
@@ -499,7 +483,7 @@ END_TEST
 
 START_TEST(gate_trust_ends_with_the_first_miss_of_a_lane_opened_by_it)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.lag_ms = 1500; /* longer than anybody knows */
 	rig->core->models[0].lag_ms = 0;
@@ -515,7 +499,7 @@ END_TEST
 
 START_TEST(gate_where_nobody_can_prove_opens_at_the_first_event)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.proves = false; /* openai-chat */
@@ -535,7 +519,7 @@ END_TEST
 
 START_TEST(gate_where_nothing_streams_opens_when_the_leader_is_done)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.proves = rig->model.streams = false; /* raw */
@@ -554,12 +538,12 @@ END_TEST
 
 START_TEST(gate_a_wrong_p_is_corrected_by_three_readers_who_agree)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane *lane;
 
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 100);
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	lane->p = 15000; /* a server tool had written its own 5,000 */
 	core_rig_run(rig, 8000);
 	expect_gate(rig, "S", LANE_OPEN, LANE_REASON_NONE);
@@ -571,7 +555,7 @@ END_TEST
 
 START_TEST(gate_a_start_past_its_hold_limit_opens_the_lane_by_its_hit)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.hold_max_ms = 4200;
 	rig->knobs.lag_ms = 1000;
@@ -588,7 +572,7 @@ END_TEST
 
 START_TEST(gate_three_refused_leaders_end_the_hold)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.refused = 3;
 	(void)core_rig_admit(rig, "S", 30);
@@ -601,7 +585,7 @@ END_TEST
 
 START_TEST(gate_pressure_never_ends_the_hold)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.pressure = 6;
 	(void)core_rig_admit(rig, "S", 30);
@@ -615,7 +599,7 @@ END_TEST
 
 START_TEST(gate_broken_leaders_are_followed_more_and_more_slowly)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.cold_ms = 10; /* 500 at once */
 	rig->knobs.broken = 1000;
@@ -630,13 +614,13 @@ END_TEST
 
 START_TEST(gate_leaders_that_die_of_5xx_are_no_refusals)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.cold_ms = 10; /* 500 at once */
 	rig->knobs.exhausted = 1000;
 	(void)core_rig_admit(rig, "S", 30);
 	core_rig_run(rig, 10000);
-	ck_assert(!lane_gate_starts(lane_named(rig, "S")->gate));
+	ck_assert(!lane_gate_starts(core_rig_lane_named(rig, "S")->gate));
 	ck_assert_uint_ge(1000 - rig->knobs.exhausted, 5);
 	ck_assert_uint_le(1000 - rig->knobs.exhausted, 8); /* more and more slowly */
 	ck_assert_uint_le(rig->starts_max, 1);
@@ -649,12 +633,12 @@ END_TEST
 
 START_TEST(gate_a_move_that_is_not_allowed_dies)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane_id id;
 
 	rig->knobs.stopped = true;
 	(void)core_rig_admit(rig, "S", 30);
-	id = lane_named(rig, "S")->id;
+	id = core_rig_lane_named(rig, "S")->id;
 	lane_move(rig->core, lane_find(rig->core, id), LANE_LEAKY,
 	          LANE_REASON_NEVER_READ);
 }
@@ -662,19 +646,19 @@ END_TEST
 
 START_TEST(gate_a_bypass_without_a_reason_dies)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane_id id;
 
 	rig->knobs.stopped = true;
 	(void)core_rig_admit(rig, "S", 30);
-	id = lane_named(rig, "S")->id;
+	id = core_rig_lane_named(rig, "S")->id;
 	lane_move(rig->core, lane_find(rig->core, id), LANE_BYPASS, LANE_REASON_NONE);
 }
 END_TEST
 
 START_TEST(gate_of_refused_leaders_needs_three_more_after_a_lifetime)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 
 	rig->knobs.refused = 3;
 	burst(rig, "S", 3);
@@ -690,7 +674,7 @@ END_TEST
 
 START_TEST(gate_a_broken_reader_is_followed_after_a_pause)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 3100);
@@ -708,7 +692,7 @@ END_TEST
 
 START_TEST(gate_a_miss_takes_the_other_readers_of_its_stage_back)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane *lane;
 
 	burst(rig, "S", 5);
@@ -720,7 +704,7 @@ START_TEST(gate_a_miss_takes_the_other_readers_of_its_stage_back)
 	core_rig_evict(rig);
 	(void)core_rig_admit(rig, "S", 40);
 	core_rig_run(rig, 3600); /* two readers are under way */
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	ck_assert_uint_eq(lane->stage, 2);
 	core_rig_evict(rig);
 	rig->knobs.never_read = true;
@@ -736,7 +720,7 @@ END_TEST
 
 START_TEST(gate_without_a_lifetime_is_tried_again_after_five_minutes)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.ttl_ms = 0;

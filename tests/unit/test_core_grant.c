@@ -18,14 +18,6 @@ fresh(void)
 	return rig;
 }
 
-static struct lane *
-lane_named(struct core_rig *rig, const char *name)
-{
-	struct lane_id id = { core_rig_node(rig, name)->id, 0 };
-
-	return &rig->core->lanes[lane_find(rig->core, id)];
-}
-
 /* Steps the core alone: what it asks for is looked at, not executed. */
 static struct command_list
 step(struct core_rig *rig, const struct event *event)
@@ -59,8 +51,8 @@ answer(struct core_rig *rig, const char *name, enum event_status status, uint64_
 {
 	struct event event = { .kind = EVENT_GRANTED };
 
-	event.granted.lane = lane_named(rig, name)->id;
-	event.granted.g_new = lane_named(rig, name)->flight_g;
+	event.granted.lane = core_rig_lane_named(rig, name)->id;
+	event.granted.g_new = core_rig_lane_named(rig, name)->flight_g;
 	event.granted.status = status;
 	event.granted.g = g;
 	event.granted.bits = 8;
@@ -72,7 +64,7 @@ answer(struct core_rig *rig, const char *name, enum event_status status, uint64_
 static struct command_list
 disturb(struct core_rig *rig, const char *name)
 {
-	struct lane *lane = lane_named(rig, name);
+	struct lane *lane = core_rig_lane_named(rig, name);
 
 	rig->core->families[lane->family].rank++;
 	lane_touch(rig->core, (uint32_t)(lane - rig->core->lanes));
@@ -90,7 +82,8 @@ START_TEST(grant_has_one_outcome_before_there_is_a_second)
 	ck_assert_ptr_nonnull(grant_of(&list, core_rig_node(rig, "S")->id));
 	list = disturb(rig, "S"); /* under way */
 	ck_assert_ptr_null(grant_of(&list, core_rig_node(rig, "S")->id));
-	event = answer(rig, "S", EVENT_STATUS_DONE, lane_named(rig, "S")->flight_g);
+	event = answer(rig, "S", EVENT_STATUS_DONE,
+	               core_rig_lane_named(rig, "S")->flight_g);
 	list = step(rig, &event);
 	ck_assert_ptr_nonnull(grant_of(&list, core_rig_node(rig, "S")->id));
 	core_rig_free(rig);
@@ -104,7 +97,8 @@ START_TEST(grant_says_nothing_that_redis_knows_already)
 
 	(void)core_rig_admit(rig, "S", 5);
 	grants = rig->grants;
-	lane_touch(rig->core, (uint32_t)(lane_named(rig, "S") - rig->core->lanes));
+	lane_touch(rig->core,
+	           (uint32_t)(core_rig_lane_named(rig, "S") - rig->core->lanes));
 	core_rig_run(rig, 100);
 	ck_assert_uint_eq(rig->grants, grants);
 	core_rig_free(rig);
@@ -137,10 +131,11 @@ START_TEST(grant_refused_takes_over_the_stored_g_and_says_it_again)
 	core_rig_node(rig, "S")->g = 7; /* somebody else's past */
 	core_rig_node(rig, "S")->credits = 0;
 	rig->core->families[0].rank++;
-	lane_touch(rig->core, (uint32_t)(lane_named(rig, "S") - rig->core->lanes));
+	lane_touch(rig->core,
+	           (uint32_t)(core_rig_lane_named(rig, "S") - rig->core->lanes));
 	core_rig_run(rig, 1);
-	ck_assert_uint_ge(lane_named(rig, "S")->g, 7);
-	ck_assert_uint_eq(core_rig_node(rig, "S")->g, lane_named(rig, "S")->g);
+	ck_assert_uint_ge(core_rig_lane_named(rig, "S")->g, 7);
+	ck_assert_uint_eq(core_rig_node(rig, "S")->g, core_rig_lane_named(rig, "S")->g);
 	ck_assert_int_eq(core_rig_node(rig, "S")->gate, LANE_WRITING);
 	core_rig_free(rig);
 }
@@ -162,7 +157,7 @@ START_TEST(grant_of_a_deleted_record_begins_anew)
 	(void)core_rig_admit(rig, "S", 5);
 	core_rig_run(rig, 1);
 	ck_assert_uint_eq(node->gate, LANE_OPEN);
-	ck_assert_uint_eq(node->g, lane_named(rig, "S")->g);
+	ck_assert_uint_eq(node->g, core_rig_lane_named(rig, "S")->g);
 	ck_assert(!rig->core->rebuild);
 	ck_assert(core_rig_drain(rig, LONG));
 	core_rig_free(rig);
@@ -195,7 +190,7 @@ START_TEST(grant_older_than_memory_asks_for_a_rebuild)
 	struct event event;
 
 	(void)core_rig_admit(rig, "S", 5);
-	lane_named(rig, "S")->g = 9;
+	core_rig_lane_named(rig, "S")->g = 9;
 	list = disturb(rig, "S");
 	event = answer(rig, "S", EVENT_STATUS_REFUSED, 3); /* Redis lost its tail */
 	list = step(rig, &event);
@@ -215,7 +210,7 @@ START_TEST(grant_whose_answer_was_lost_is_said_again_without_a_second_credit)
 	rig->knobs.deaf = 1;
 	(void)core_rig_admit(rig, "S", 5);
 	core_rig_run(rig, 10);
-	family = &rig->core->families[lane_named(rig, "S")->family];
+	family = &rig->core->families[core_rig_lane_named(rig, "S")->family];
 	ck_assert_uint_eq(core_rig_node(rig, "S")->g, 1);
 	ck_assert_uint_eq(core_rig_node(rig, "S")->credits, 1);
 	ck_assert_uint_eq(family->credit.g, 1);
@@ -242,8 +237,8 @@ START_TEST(grant_is_proved_by_an_event_of_its_generation)
 	event = answer(rig, "S", EVENT_STATUS_UNKNOWN, 0);
 	(void)step(rig, &event);
 	event = (struct event){ .kind = EVENT_START };
-	event.start.lane = lane_named(rig, "S")->id;
-	event.start.g = lane_named(rig, "S")->flight_g;
+	event.start.lane = core_rig_lane_named(rig, "S")->id;
+	event.start.g = core_rig_lane_named(rig, "S")->flight_g;
 	event.start.role = LANE_LEAD;
 	(void)step(rig, &event);
 	ck_assert(!rig->core->families[0].credit.pending);
@@ -312,8 +307,8 @@ START_TEST(grant_of_other_marks_waits_for_the_credit)
 	struct lane *leaf, *above;
 
 	(void)core_rig_admit(rig, "S/A", 5);
-	leaf = lane_named(rig, "A");
-	above = lane_named(rig, "S");
+	leaf = core_rig_lane_named(rig, "A");
+	above = core_rig_lane_named(rig, "S");
 	ck_assert_uint_eq(leaf->granted.marks, 3);
 	lane_move(rig->core, (uint32_t)(above - rig->core->lanes), LANE_OPEN,
 	          LANE_REASON_NONE);
@@ -432,7 +427,7 @@ START_TEST(grant_answers_of_nobody_are_ignored)
 	(void)core_rig_admit(rig, "S", 5);
 	event = answer(rig, "S", EVENT_STATUS_DONE, 55); /* not under way any more */
 	(void)step(rig, &event);
-	ck_assert_uint_eq(lane_named(rig, "S")->g, 1);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->g, 1);
 	core_rig_free(rig);
 }
 END_TEST

@@ -7,14 +7,6 @@
 
 #define LONG 3600000
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
 static struct family *
 family_at(struct core_rig *rig, uint32_t index)
 {
@@ -33,7 +25,7 @@ drain(struct core_rig *rig)
 
 START_TEST(pool_drains_one_family_before_it_starts_the_next)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 
 	(void)core_rig_admit(rig, "A", 40);
 	(void)core_rig_admit(rig, "B", 40);
@@ -48,7 +40,7 @@ END_TEST
 
 START_TEST(pool_activates_the_next_family_when_slots_would_idle)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 
 	(void)core_rig_admit(rig, "A", 3);
 	drain(rig);
@@ -62,7 +54,7 @@ END_TEST
 
 START_TEST(pool_does_not_activate_while_the_active_ones_fill_it)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 
 	rig->knobs.job_ms = 20000;
 	(void)core_rig_admit(rig, "A", 2);
@@ -78,7 +70,7 @@ END_TEST
 
 START_TEST(pool_warms_the_next_family_ahead_by_a_call_where_there_is_one)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 	struct event event = { .kind = EVENT_MODEL };
 
 	rig->model.calls = true;
@@ -100,7 +92,7 @@ END_TEST
 
 START_TEST(pool_does_not_warm_what_would_expire_before_its_turn)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 
 	for (char name[] = "A"; name[0] <= 'P'; name[0]++)
 		(void)core_rig_admit(rig, name,
@@ -117,7 +109,7 @@ END_TEST
 
 START_TEST(pool_a_warm_family_needs_no_turn)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 
 	(void)core_rig_admit(rig, "A", 2);
 	drain(rig);
@@ -134,7 +126,7 @@ END_TEST
 
 START_TEST(pool_prefers_the_better_band_then_the_most_work)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 
 	(void)core_rig_admit(rig, "A", 1);
 	core_rig_run(rig, 1); /* has the only slot */
@@ -152,7 +144,7 @@ END_TEST
 
 START_TEST(pool_a_better_band_moves_a_waiting_family_forward)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 
 	rig->knobs.job_ms = 20000;
 	(void)core_rig_admit(rig, "A", 9);
@@ -171,7 +163,7 @@ END_TEST
 
 START_TEST(pool_whoever_waits_longer_than_max_wait_goes_first)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 	struct event event = { .kind = EVENT_POOL };
 	uint64_t from_ms;
 
@@ -197,7 +189,7 @@ END_TEST
 
 START_TEST(pool_two_that_never_end_take_turns)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 	struct event event = { .kind = EVENT_POOL };
 
 	event.pool.id = rig->core->pools[0].id;
@@ -220,7 +212,7 @@ END_TEST
 
 START_TEST(pool_cuts_the_windows_of_others_while_somebody_is_overdue)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 	struct event event = { .kind = EVENT_POOL };
 
 	event.pool.id = rig->core->pools[0].id;
@@ -248,7 +240,7 @@ END_TEST
 
 START_TEST(pool_nobody_is_overdue_while_parked_or_paused_or_without_workers)
 {
-	struct core_rig *rig = fresh(10);
+	struct core_rig *rig = core_rig_fresh(10);
 	struct event event = { .kind = EVENT_PAUSE };
 
 	rig->core->pools[0].max_wait_ms = 5000;
@@ -272,7 +264,7 @@ END_TEST
 
 START_TEST(pool_learns_from_idle_slots_that_its_estimates_are_old)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 
 	(void)core_rig_admit(rig, "A", 2);
 	drain(rig);
@@ -290,7 +282,7 @@ END_TEST
 
 START_TEST(pool_does_not_switch_when_the_budget_holds_the_active_family)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_BUDGET };
 
 	(void)core_rig_admit(rig, "A", 2);
@@ -314,7 +306,7 @@ END_TEST
 
 START_TEST(pool_zero_sharing_is_a_plain_queue)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 	uint64_t from_ms = rig->now_ms;
 	char name[CORE_RIG_NAME];
 
@@ -332,7 +324,7 @@ END_TEST
 
 START_TEST(pool_ranks_begin_again_when_they_are_used_up)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 
 	rig->knobs.stopped = true;
 	(void)core_rig_admit(rig, "A?", 5);
@@ -353,7 +345,7 @@ END_TEST
 /* A mean of integers falls to nothing: 7 of 7 and 0 is 6, and so on. */
 START_TEST(pool_survives_jobs_that_take_no_time)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 
 	(void)core_rig_admit(rig, "A", 3);
 	drain(rig);
@@ -366,7 +358,7 @@ END_TEST
 
 START_TEST(pool_a_family_may_be_admitted_paused_and_without_jobs)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 
 	(void)core_rig_admit(rig, "A", 0);
 	rig->families[0].flags = EVENT_FAMILY_PAUSED;

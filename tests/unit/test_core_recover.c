@@ -7,27 +7,11 @@
 
 #define LONG 3600000
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
-static struct lane *
-lane_named(struct core_rig *rig, const char *name)
-{
-	struct lane_id id = { core_rig_node(rig, name)->id, 0 };
-
-	return &rig->core->lanes[lane_find(rig->core, id)];
-}
-
 /* The scheduler dies `at_ms` into a burst of two families over one system prompt. */
 static void
 die_at(uint64_t at_ms, bool deaf)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S/A", 20);
 	(void)core_rig_admit(rig, "S/B", 20);
@@ -67,7 +51,7 @@ END_TEST
 START_TEST(recover_at_any_moment_of_a_burst_of_tickets_looks_once)
 {
 	for (uint64_t at_ms = 0; at_ms <= 12000; at_ms += 50) {
-		struct core_rig *rig = fresh(20);
+		struct core_rig *rig = core_rig_fresh(20);
 		struct event event = { .kind = EVENT_MODEL };
 
 		rig->model.streams = false;
@@ -90,16 +74,16 @@ END_TEST
 
 START_TEST(recover_keeps_what_is_warm)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	uint64_t until_ms;
 
 	(void)core_rig_admit(rig, "S", 20);
 	ck_assert(core_rig_drain(rig, LONG));
 	until_ms = core_rig_node(rig, "S")->until_ms;
 	core_rig_restart(rig);
-	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_OPEN);
-	ck_assert_uint_eq(lane_named(rig, "S")->until_ms, until_ms);
-	ck_assert_uint_eq(lane_named(rig, "S")->p, 10000);
+	ck_assert_int_eq(core_rig_lane_named(rig, "S")->gate, LANE_OPEN);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->until_ms, until_ms);
+	ck_assert_uint_eq(core_rig_lane_named(rig, "S")->p, 10000);
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 1);
 	ck_assert_uint_eq(rig->starts_count, 20);
@@ -109,14 +93,14 @@ END_TEST
 
 START_TEST(recover_does_not_believe_an_until_that_has_passed)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	ck_assert(core_rig_drain(rig, LONG));
 	core_rig_run(rig, 1);
 	rig->now_ms += rig->knobs.ttl_ms; /* nobody ruled meanwhile */
 	core_rig_restart(rig);
-	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_CLOSED);
+	ck_assert_int_eq(core_rig_lane_named(rig, "S")->gate, LANE_CLOSED);
 	core_rig_free(rig);
 }
 END_TEST
@@ -124,7 +108,7 @@ END_TEST
 /* Being checked when everything stood still for most of a lifetime. */
 START_TEST(recover_does_not_take_its_own_beginning_for_a_writing)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_BEGAN };
 	uint64_t sent_ms;
 
@@ -144,15 +128,16 @@ START_TEST(recover_does_not_take_its_own_beginning_for_a_writing)
 		.at_ms = sent_ms + 100,
 	};
 	core_rig_feed(rig, &event);
-	ck_assert_int_eq(lane_named(rig, "S")->gate, LANE_OPEN);
-	ck_assert_uint_le(lane_named(rig, "S")->until_ms, sent_ms + rig->knobs.ttl_ms);
+	ck_assert_int_eq(core_rig_lane_named(rig, "S")->gate, LANE_OPEN);
+	ck_assert_uint_le(core_rig_lane_named(rig, "S")->until_ms,
+	                  sent_ms + rig->knobs.ttl_ms);
 	core_rig_free(rig);
 }
 END_TEST
 
 START_TEST(recover_keeps_learned_reasons_and_makes_the_others_anew)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "U?", 1);
 	rig->knobs.cache_off = true;
@@ -163,9 +148,9 @@ START_TEST(recover_keeps_learned_reasons_and_makes_the_others_anew)
 	(void)core_rig_admit(rig, "L", 20);
 	ck_assert(core_rig_drain(rig, LONG));
 	core_rig_restart(rig);
-	ck_assert_int_eq(lane_named(rig, "U")->reason, LANE_REASON_UNSHARED);
-	ck_assert_int_eq(lane_named(rig, "C")->reason, LANE_REASON_UNCACHEABLE);
-	ck_assert_int_eq(lane_named(rig, "L")->gate, LANE_LEAKY);
+	ck_assert_int_eq(core_rig_lane_named(rig, "U")->reason, LANE_REASON_UNSHARED);
+	ck_assert_int_eq(core_rig_lane_named(rig, "C")->reason, LANE_REASON_UNCACHEABLE);
+	ck_assert_int_eq(core_rig_lane_named(rig, "L")->gate, LANE_LEAKY);
 	ck_assert_uint_eq(rig->families[2].marks, 0);
 	core_rig_free(rig);
 }
@@ -173,7 +158,7 @@ END_TEST
 
 START_TEST(recover_says_nothing_that_redis_knows_already)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 	uint32_t grants;
 
 	rig->knobs.stopped = true;
@@ -191,7 +176,7 @@ END_TEST
 
 START_TEST(recover_keeps_the_order_of_activation)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 	uint32_t a, b;
 
 	(void)core_rig_admit(rig, "A?", 20);
@@ -212,7 +197,7 @@ END_TEST
 
 START_TEST(recover_new_ranks_come_behind_those_that_redis_keeps)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 	uint32_t a;
 
 	(void)core_rig_admit(rig, "W?", 1);
@@ -231,7 +216,7 @@ END_TEST
 
 START_TEST(recover_of_the_last_rank_of_all_dies_of_nothing)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 
 	(void)core_rig_admit(rig, "A?", 1);
 	ck_assert(core_rig_drain(rig, LONG));
@@ -247,7 +232,7 @@ END_TEST
 
 START_TEST(recover_a_drained_family_keeps_its_turn_while_its_tail_runs)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	uint32_t a;
 
 	rig->knobs.job_ms = 100000;
@@ -270,7 +255,7 @@ END_TEST
 /* Redis has its record as `admit` made it: the scheduler died before its first grant. */
 START_TEST(recover_gives_no_turn_to_a_family_that_had_none)
 {
-	struct core_rig *rig = fresh(1);
+	struct core_rig *rig = core_rig_fresh(1);
 	struct core_rig_node *b;
 
 	(void)core_rig_admit(rig, "X?", 1);
@@ -286,7 +271,7 @@ START_TEST(recover_gives_no_turn_to_a_family_that_had_none)
 	core_rig_node(rig, "X")->gate = LANE_CLOSED;
 	core_rig_restart(rig);
 	core_audit(rig->core);
-	ck_assert_int_eq(rig->core->families[lane_named(rig, "B")->family].state,
+	ck_assert_int_eq(rig->core->families[core_rig_lane_named(rig, "B")->family].state,
 	                 FAMILY_WAITING);
 	core_rig_run(rig, 100);
 	ck_assert_uint_eq(b->rank, POOL_RANK_LAST);
@@ -301,7 +286,7 @@ END_TEST
 
 START_TEST(recover_keeps_the_pace_and_the_park)
 {
-	struct core_rig *rig = fresh(200);
+	struct core_rig *rig = core_rig_fresh(200);
 
 	(void)core_rig_admit(rig, "S", 300);
 	ck_assert(core_rig_drain(rig, LONG));
@@ -317,7 +302,7 @@ END_TEST
 
 START_TEST(recover_an_orphaned_writing_is_written_again)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 20);
 	core_rig_run(rig, 1000);
@@ -340,7 +325,7 @@ END_TEST
 static void
 miss_a_lease(uint64_t at_ms, enum lane_role role)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_START };
 	struct core_rig_start *start = &rig->starts[role == LANE_LEAD ? 0 : 1];
 
@@ -377,7 +362,7 @@ END_TEST
  * if they are handed back and taken again: one of them is not to be. */
 START_TEST(recover_lets_one_of_two_leaders_below_an_expired_prompt_be_taken_again)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	uint32_t credits = 0;
 
 	(void)core_rig_admit(rig, "S", 5);
@@ -408,7 +393,7 @@ END_TEST
 
 START_TEST(recover_while_nobody_is_held_and_hold_again)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S", 5);
 	ck_assert(core_rig_drain(rig, LONG));
@@ -426,7 +411,7 @@ END_TEST
 
 START_TEST(recover_end_twice_dies)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_RECOVERED_END };
 
 	core_rig_feed(rig, &event);
@@ -435,7 +420,7 @@ END_TEST
 
 START_TEST(recover_a_budget_without_a_pace_keeps_the_first_one)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->pace = 0; /* nobody has ever set it */
 	rig->begin = false;
@@ -450,7 +435,7 @@ END_TEST
 START_TEST(recover_leases_of_the_unknown_are_ignored)
 {
 	struct core_config config = core_rig_config();
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_RECOVERED_LEASE };
 	struct command_list list;
 
@@ -487,7 +472,7 @@ END_TEST
 
 START_TEST(recover_four_readers_at_once_go_on_where_they_were)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 	struct lane *lane;
 
 	(void)core_rig_admit(rig, "S", 5);
@@ -501,7 +486,7 @@ START_TEST(recover_four_readers_at_once_go_on_where_they_were)
 	(void)core_rig_admit(rig, "S", 40);
 	core_rig_run(rig, 4100); /* four readers are under way */
 	core_rig_restart(rig);
-	lane = lane_named(rig, "S");
+	lane = core_rig_lane_named(rig, "S");
 	ck_assert_int_eq(lane->gate, LANE_CHECKING);
 	ck_assert_uint_eq(lane->unproven, 4);
 	ck_assert_uint_eq(lane->stage, 4);

@@ -7,14 +7,6 @@
 
 #define LONG 3600000
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
 static struct core_pool_view
 survey(struct core_rig *rig, uint32_t pool)
 {
@@ -29,7 +21,7 @@ survey(struct core_rig *rig, uint32_t pool)
 
 START_TEST(survey_a_cold_family_could_use_one_slot_whatever_its_backlog)
 {
-	struct core_rig *rig = fresh(0);
+	struct core_rig *rig = core_rig_fresh(0);
 	struct core_pool_view view;
 
 	(void)core_rig_admit(rig, "A", 90);
@@ -47,7 +39,7 @@ END_TEST
 
 START_TEST(survey_while_one_writes_nothing_more_could_run)
 {
-	struct core_rig *rig = fresh(50);
+	struct core_rig *rig = core_rig_fresh(50);
 	struct core_pool_view view;
 
 	(void)core_rig_admit(rig, "S", 90);
@@ -62,7 +54,7 @@ END_TEST
 
 START_TEST(survey_what_is_warm_could_run_as_far_as_the_account_allows)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 	struct core_pool_view view;
 
 	rig->knobs.job_ms = 600000;
@@ -84,7 +76,7 @@ END_TEST
 
 START_TEST(survey_a_paused_family_counts_as_waiting_only)
 {
-	struct core_rig *rig = fresh(4);
+	struct core_rig *rig = core_rig_fresh(4);
 	struct event event = { .kind = EVENT_PAUSE, .pause.on = true };
 
 	rig->knobs.stopped = true;
@@ -100,7 +92,7 @@ END_TEST
 
 START_TEST(survey_keeps_pools_apart_and_their_sums_are_all_there_is)
 {
-	struct core_rig *rig = fresh(2);
+	struct core_rig *rig = core_rig_fresh(2);
 	uint32_t other = core_rig_pool(rig, "q", 3);
 	uint64_t waiting = 0, oldest_ms;
 

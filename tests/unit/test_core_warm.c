@@ -5,14 +5,6 @@
 #define LONG  3600000
 #define STALE 600000 /* longer than an entry lives */
 
-static struct core_rig *
-fresh(uint32_t slots)
-{
-	struct core_config config = core_rig_config();
-
-	return core_rig_create(&config, slots);
-}
-
 static void
 warm(struct core_rig *rig, const char *name)
 {
@@ -42,7 +34,7 @@ set_calls(struct core_rig *rig, bool calls)
 static struct core_rig *
 cold(const char *chain)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	set_calls(rig, true);
 	(void)core_rig_admit(rig, chain, 2);

@@ -39,31 +39,6 @@ has_said(const char *text)
 
 #define SMALL "[upstream claude body '{\"model\":\"m\",\"messages\":[]}']"
 
-/* A job whose system prompt is worth its own segment. */
-static const char *
-large_entry(const char *id, char letter)
-{
-	static char text[4096];
-	char system[2001];
-
-	memset(system, letter, 2000);
-	system[2000] = '\0';
-	(void)snprintf(text, sizeof(text),
-	               "[%s [upstream claude body '{\"model\":\"m\",\"system\":\"%s\","
-	               "\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]}']]",
-	               id, system);
-	return text;
-}
-
-static void
-send_large(const char *id, char letter)
-{
-	char text[4200];
-
-	(void)snprintf(text, sizeof(text), "[%s]", large_entry(id, letter));
-	rig_inbox(&rig, text);
-}
-
 /* ---- who rules ------------------------------------------------------------------- */
 
 START_TEST(ruler_reaps_before_it_reads_anything)
@@ -320,8 +295,8 @@ START_TEST(ruler_sends_grants_in_the_pipeline_of_the_admit)
 {
 	rig_rule(&rig);
 	rig_hold(&rig, "admit");
-	send_large("6-0", 'a');
-	send_large("7-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
 	ck_assert_ptr_nonnull(rig_find(&rig, "admit"));
 	ck_assert_ptr_nonnull(rig_find(&rig, "grant"));
 }
@@ -369,14 +344,14 @@ START_TEST(ruler_sends_the_same_jobs_again_with_what_is_needed)
 	uint64_t admitted;
 
 	rig_rule(&rig);
-	send_large("6-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
 	admit = rig_expect(&rig, "admit");
 	at = rig_group(admit, 'X', &count);
 	ck_assert_uint_eq(count, 2); /* tools and system */
 	(void)snprintf(node, sizeof(node), "%s", rig_word(admit, at + 2));
 	rig_answer(&rig, admit, "[OK 1000]");
 
-	send_large("7-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
 	admit = rig_expect(&rig, "admit");
 	ck_assert_uint_eq(rig_group_count(admit, 'X'), 0);
 	admitted = ruler_view_health(rig.ruler, rig.now_ms).admitted;
@@ -403,7 +378,7 @@ START_TEST(ruler_that_is_always_told_need_gives_up_its_memory)
 	uint32_t at, count;
 
 	rig_rule(&rig);
-	send_large("6-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
 	for (int i = 0; i < 10 && phase() == RULER_RULING; i++) {
 		admit = rig_expect(&rig, "admit");
 		at = rig_group(admit, 'F', &count);
@@ -578,7 +553,7 @@ START_TEST(ruler_reads_fewer_entries_when_they_are_large)
 
 		(void)snprintf(id, sizeof(id), "6-%d", i);
 		len += (size_t)snprintf(entries + len, sizeof(entries) - len, "%s ",
-		                        large_entry(id, 'a'));
+		                        rig_large_entry(id, 'a'));
 	}
 	(void)snprintf(entries + len, sizeof(entries) - len, "]");
 	rig_inbox(&rig, entries); /* 16 KB, more than the 10,000 aimed at */
@@ -655,8 +630,8 @@ START_TEST(ruler_reads_events_often_while_something_is_due)
 	rig_rule(&rig);
 	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
 	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
-	send_large("6-0", 'a');
-	send_large("7-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
 	rig_step(&rig);
 	rig_idle(&rig);
 	from_ms = rig.now_ms;
@@ -687,8 +662,8 @@ START_TEST(ruler_elects_one_writer_when_a_worker_is_there)
 	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
 	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
 	rig_hold(&rig, "grant");
-	send_large("6-0", 'a');
-	send_large("7-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
 	for (int i = 0; i < 20 && at == 0; i++) {
 		grant = rig_expect(&rig, "grant");
 		at = find_writing(grant);
@@ -713,8 +688,8 @@ elect_writer(char family[33])
 	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
 	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
 	rig_hold(&rig, "grant");
-	send_large("6-0", 'a');
-	send_large("7-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
 	do {
 		grant = rig_expect(&rig, "grant");
 		at = find_writing(grant);
@@ -925,9 +900,9 @@ START_TEST(ruler_says_the_same_for_the_same_answers)
 		rig_rule(&rig);
 		rig_answer(&rig, rig_expect(&rig, "XREAD events"),
 		           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
-		send_large("6-0", 'a');
-		send_large("7-0", 'b');
-		send_large("8-0", 'a');
+		rig_send_large(&rig, "6-0", 'a');
+		rig_send_large(&rig, "7-0", 'b');
+		rig_send_large(&rig, "8-0", 'a');
 		rig_pass(&rig, 5000);
 		traces[i] = rig.trace;
 	}

@@ -22,31 +22,6 @@ close_rig(void)
 	rig_fini(&rig);
 }
 
-/* A job whose system prompt is worth its own segment. */
-static const char *
-large_entry(const char *id, char letter)
-{
-	static char text[4096];
-	char system[2001];
-
-	memset(system, letter, 2000);
-	system[2000] = '\0';
-	(void)snprintf(text, sizeof(text),
-	               "[%s [upstream claude body '{\"model\":\"m\",\"system\":\"%s\","
-	               "\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]}']]",
-	               id, system);
-	return text;
-}
-
-static void
-send_large(const char *id, char letter)
-{
-	char text[4200];
-
-	(void)snprintf(text, sizeof(text), "[%s]", large_entry(id, letter));
-	rig_inbox(&rig, text);
-}
-
 /* The record of the family that an admit has stored. */
 static void
 append_family(char *out, size_t size, const char *tools, const char *system)
@@ -70,8 +45,8 @@ append_family(char *out, size_t size, const char *tools, const char *system)
 	(void)snprintf(out + strlen(out), size - strlen(out), " %s '%s'", system, record);
 }
 
-/* Takes over a namespace that already has the families of `send_large(…, letter)`; the
- * ids are those of the last one. */
+/* Takes over a namespace that already has the families of `rig_send_large(&rig, …,
+ * letter)`; the ids are those of the last one. */
 static void
 rule_over_families(const char *letters, char tools[33], char system[33])
 {
@@ -81,7 +56,7 @@ rule_over_families(const char *letters, char tools[33], char system[33])
 
 	rig_rule(&rig); /* once, to learn the ids */
 	for (const char *letter = letters; *letter; letter++) {
-		send_large("6-0", *letter);
+		rig_send_large(&rig, "6-0", *letter);
 		admit = rig_expect(&rig, "admit");
 		at = rig_group(admit, 'X', &count);
 		if (count == 2)
@@ -110,7 +85,7 @@ START_TEST(ruler_compares_bytes_before_it_reuses_a_segment)
 	uint32_t at, count;
 
 	rule_over_family(tools, system);
-	send_large("6-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
 	get = rig_expect(&rig, "GET px");
 	ck_assert_str_eq(strchr(rig_word(get, 0), ':') + 1 + 3, tools);
 	rig_answer(&rig, get, "'not these bytes'");
@@ -131,7 +106,7 @@ START_TEST(ruler_asks_once_and_reuses_equal_bytes)
 	uint32_t at, count;
 
 	rig_rule(&rig);
-	send_large("6-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
 	admit = rig_expect(&rig, "admit");
 	at = rig_group(admit, 'X', &count);
 	(void)snprintf(value[0], sizeof(value[0]), "'%s'", rig_word(admit, at + 1));
@@ -140,14 +115,14 @@ START_TEST(ruler_asks_once_and_reuses_equal_bytes)
 	rig_init(&rig);
 
 	rule_over_family(tools, system);
-	send_large("6-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
 	rig_answer(&rig, rig_expect(&rig, "GET px"), value[0]);
 	rig_answer(&rig, rig_expect(&rig, "GET px"), value[1]);
 	admit = rig_expect(&rig, "admit");
 	ck_assert_uint_eq(rig_group_count(admit, 'X'), 0);
 	ck_assert_uint_eq(rig_group_count(admit, 'E'), 1);
 	rig_answer(&rig, admit, "[OK 1000]");
-	send_large("7-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
 	admit = rig_expect(&rig, "admit"); /* no further look */
 	ck_assert_uint_eq(rig_group_count(admit, 'X'), 0);
 }
@@ -159,7 +134,7 @@ START_TEST(ruler_stores_a_segment_that_redis_does_not_have)
 	struct rig_call *admit;
 
 	rule_over_family(tools, system);
-	send_large("6-0", 'a');
+	rig_send_large(&rig, "6-0", 'a');
 	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
 	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
 	admit = rig_expect(&rig, "admit");
@@ -174,7 +149,7 @@ START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
 
 	rule_over_family(tools, system);
 	(void)snprintf(entries, sizeof(entries), "[[6-0 " SMALL "] %s",
-	               large_entry("7-0", 'a'));
+	               rig_large_entry("7-0", 'a'));
 	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries),
 	               " [8-0 " SMALL "]]");
 	rig_hold(&rig, "admit");
@@ -216,8 +191,8 @@ START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
 		(void)snprintf(
 			entries + strlen(entries), sizeof(entries) - strlen(entries),
 			" %s [7-%d1 " SMALL "]",
-			large_entry((char[]){ '7', '-', letter - 'a' + '1', '0', 0 },
-		                    letter),
+			rig_large_entry((char[]){ '7', '-', letter - 'a' + '1', '0', 0 },
+		                        letter),
 			letter - 'a' + 1);
 	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries), "]");
 	rig_hold(&rig, "admit");
