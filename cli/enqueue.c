@@ -32,7 +32,8 @@ struct args {
 	}
 
 static const struct option_spec specs[] = {
-	FIELD("upstream", upstream, "NAME", "where the request goes; needed"),
+	FIELD("upstream", upstream, "NAME",
+	      "where the request goes, or on whose account; needed"),
 	FIELD("body", body, "JSON", "the request; @FILE reads a file, - standard input"),
 	FIELD("file", file, "FILE", "one request a line (JSON lines); - standard input"),
 	FIELD("prefix", prefix, "NAME", "a stored prefix, or NAME@HASH"),
@@ -214,7 +215,7 @@ run(struct cli *cli)
 	struct sender sender = { .fields = fields };
 	int code;
 
-	if (!args->upstream && !args->handler)
+	if (!args->upstream)
 		return cli_fail(CLI_USAGE, "Say where it goes: --upstream NAME (a name "
 		                           "under `upstreams` in warmq.yaml).");
 	if (!args->body && !args->file && !args->handler)

@@ -27,7 +27,9 @@ print_routes(const json_t *routes)
 	{
 		fputs("Holding is off for the route ", stdout);
 		cli_print_escaped(span_from(route));
-		fputs(". `warmq hold on --route NAME` ends this.\n", stdout);
+		fputs(". `warmq hold on --route ", stdout);
+		cli_print_escaped(span_from(route));
+		puts("` ends this.");
 	}
 }
 

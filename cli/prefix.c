@@ -26,17 +26,22 @@ static const struct option_spec specs[] = {
 };
 
 static int
-check(const struct args *args, struct span content, char ret_version[ID_HEX_LEN + 1])
+check(const struct args *args, const char *place, struct span content,
+      char ret_version[ID_HEX_LEN + 1])
 {
 	struct chain_error error;
 	enum dialect dialect;
 	struct id128 version;
 
 	if (dialect_parse(span_from(args->dialect), &dialect) < 0)
-		return cli_fail(CLI_USAGE, "There is no dialect like that: anthropic or "
-		                           "openai-chat.");
+		return cli_fail(
+			CLI_USAGE,
+			"--dialect takes anthropic or openai-chat, not \"%.40s\".",
+			args->dialect);
+	if (content.len == 0)
+		return cli_fail(CLI_FAILED, "%s is empty.", place);
 	if (chain_prefix_check(dialect, content, &version, &error) < 0)
-		return cli_fail(CLI_FAILED, "This is not a prefix: %s", error.text);
+		return cli_fail(CLI_FAILED, "%s is no prefix: %s.", place, error.text);
 	id_encode(version, ret_version);
 	ret_version[ID_HEX_LEN] = '\0';
 	return CLI_OK;
@@ -48,7 +53,7 @@ put(struct store *store, const struct args *args, struct span content)
 {
 	char version[ID_HEX_LEN + 1];
 	const struct reply *reply;
-	int code = check(args, content, version);
+	int code = check(args, args->cli.argv[1], content, version);
 
 	if (code == CLI_OK)
 		code = STORE_COMMAND(store, &reply, SPAN("XADD"),
@@ -130,17 +135,21 @@ describe(struct store *store, const struct args *args, const char *name, json_t 
 	int code;
 
 	if (!text_is_name(span_from(name)))
-		return cli_fail(CLI_NOT_FOUND,
-		                "There is no prefix of this name: names are "
-		                "1 to 128 of A-Z a-z 0-9 . _ -");
+		return cli_fail(
+			CLI_NOT_FOUND,
+			"There is no prefix \"%.60s\": names have 1 to 128 of A-Z "
+			"a-z 0-9 . _ -",
+			name);
 	code = STORE_COMMAND(store, &reply, SPAN("GET"),
 	                     store_key(store, "prefix:", span_from(name)));
 	if (code != CLI_OK)
 		return code;
 	if (reply->kind != REPLY_TEXT)
-		return cli_fail(CLI_NOT_FOUND, "There is no prefix of this name. "
-		                               "`warmq prefix ls` lists them.");
-	if (check(args, reply->text, version) != CLI_OK)
+		return cli_fail(CLI_NOT_FOUND,
+		                "There is no prefix \"%.60s\". `warmq prefix ls` lists "
+		                "them.",
+		                name);
+	if (check(args, name, reply->text, version) != CLI_OK)
 		snprintf(version, sizeof version, "invalid");
 	*ret_row = json_pack("{s:s,s:s,s:I}", "name", name, "version", version, "bytes",
 	                     (json_int_t)reply->text.len);

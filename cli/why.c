@@ -82,14 +82,14 @@ print_accounts(const json_t *overview)
 		uint64_t parked_ms = page_number(budget, "parked_until_ms");
 		char left[32], reads[16], most[CLI_COUNT_SIZE];
 
-		printf("  account %s: at most %s at once%s, %s of its input tokens were "
-		       "read from the cache",
-		       page_text(budget, "name"),
+		printf("  account %s: at most %s at once%s", page_text(budget, "name"),
 		       cli_count(page_number(budget, "pace"), "request", "requests",
 		                 most),
 		       json_is_true(json_object_get(budget, "rising")) ? " and rising"
-		                                                       : "",
-		       page_percent(budget, "token_read_ratio", reads));
+		                                                       : "");
+		if (json_is_number(json_object_get(budget, "token_read_ratio")))
+			printf(", %s of its input tokens were read from the cache",
+			       page_percent(budget, "token_read_ratio", reads));
 		if (parked_ms > now_ms)
 			printf(", PARKED for %s", cli_duration(parked_ms - now_ms, left));
 		putchar('\n');

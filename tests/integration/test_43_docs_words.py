@@ -6,8 +6,10 @@ import os
 import re
 import subprocess
 
+import redis
+
 from daemons import BUILD
-from store import ROOT
+from store import ROOT, wait_until
 
 PROGRAMS = {"warmq": "cli", "warmq-worker": "worker", "warmq-scheduler": "scheduler",
             "warmq-provider": "provider"}
@@ -114,3 +116,24 @@ def test_keys_that_the_documents_name_stand_in_the_reference():
                 named.setdefault(key, document)
     assert len(named) > 10
     assert {key: where for key, where in named.items() if key not in keys} == {}
+
+
+def test_redis_takes_the_configuration_that_is_shown(tmp_path):
+    block = re.search(r"In `redis.conf`:\n\n *```\n(.*?)^ *```", read("docs/OPERATIONS.md"),
+                      re.M | re.S).group(1)
+    (tmp_path / "redis.conf").write_text(block, encoding="utf-8")
+    socket = tmp_path / "redis.sock"
+    process = subprocess.Popen(["redis-server", "redis.conf", "--port", "0", "--unixsocket", socket],
+                               cwd=tmp_path, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: socket.exists() or process.poll() is not None, "redis-server")
+        assert process.poll() is None, "redis-server refuses the file"
+        client = redis.Redis(unix_socket_path=str(socket), decode_responses=True)
+        lines = [line.split() for line in block.splitlines() if "#" not in line]
+        assert len(lines) == 4
+        for name, value in lines:
+            assert client.config_get(name)[name] == value
+        client.close()
+    finally:
+        process.kill()
+        process.wait()

@@ -90,6 +90,9 @@ def test_files_that_cannot_be_read_are_not_called_json(server, tmp_path):
             f"warmq: Cannot read {tmp_path}: Is a directory.\n")
     assert "No such file or directory" in says(2, "explain", str(tmp_path / "nothing"))
     assert server.client.exists("warmq:jobs") == 0
+    assert says(1, "prefix", "put", "x", "-", server=server, input="") == "warmq: - is empty.\n"
+    assert says(1, "prefix", "put", "x", "-", server=server, input="[").startswith(
+        "warmq: - is no prefix: the prefix is not JSON: ")
 
 
 def test_a_wrong_type_names_the_key_and_who_says_more(server, scheduler):
