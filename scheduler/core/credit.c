@@ -207,6 +207,23 @@ take_back_readers(struct core *core, const struct lane *lane)
 	}
 }
 
+/* Who has started was let to by a lane that has shut since.  If it came back, its credit
+ * would lie beside that of the lane's next writer: so it is not to come back. */
+static void
+keep_from_returning(struct core *core, uint32_t index, uint32_t at)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	VERIFY(at < family->lanes_count);
+	if (credit->started == 0 || credit->revoke || credit->revoked ||
+	    !(family->gates & 1u << at) || credit->lanes & 1u << at)
+		return;
+	MARK(credit_is_not_to_come_back);
+	credit->revoke = true;
+	lane_touch(core, family_leaf(family));
+}
+
 void
 credit_join(struct core *core, uint32_t index)
 {
@@ -215,8 +232,10 @@ credit_join(struct core *core, uint32_t index)
 	VERIFY(lane->gate == LANE_CLOSED);
 	if (lane->unproven > 1) /* readers of an entry that is no longer there */
 		take_back_readers(core, lane);
-	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next)
+	for (uint32_t i = lane->below.head; i != LIST_NONE; i = core->below[i].next) {
+		keep_from_returning(core, i / LINEAGE_MAX, i % LINEAGE_MAX);
 		widen(core, i / LINEAGE_MAX);
+	}
 	if (lane->gate == LANE_CLOSED && lane->unproven > 0)
 		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
 }
@@ -245,6 +264,21 @@ credit_seal(struct core *core, uint32_t index)
 	VERIFY(core->families[index].lanes_count > 0);
 	if (core->families[index].credit.out == 0)
 		take_back(core, &core->families[index]);
+}
+
+void
+credit_recall(struct core *core, uint32_t index)
+{
+	struct family *family = &core->families[index];
+	struct credit *credit = &family->credit;
+
+	VERIFY(index < core->config.families_max);
+	VERIFY(credit->started <= credit->out);
+	if (credit->out == credit->started || credit->revoke || credit->revoked)
+		return;
+	MARK(credit_is_recalled);
+	credit->revoke = true;
+	lane_touch(core, family_leaf(family));
 }
 
 void

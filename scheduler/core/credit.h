@@ -80,6 +80,10 @@ bool credit_take_usage(struct core *core, uint32_t family, uint64_t g,
  * it come back later, does not bring the credit back. */
 void credit_seal(struct core *core, uint32_t family);
 
+/* Its family may not start: who has not started gives it back, so that a family which
+ * may can have it. */
+void credit_recall(struct core *core, uint32_t family);
+
 /* A lease came back.  True iff that was a failure of a leader or reader. */
 void credit_take_back(struct core *core, uint32_t family, const struct event_back *back);
 

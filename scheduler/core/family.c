@@ -204,6 +204,8 @@ family_settle(struct core *core, uint32_t index)
 	if (core->recovering)
 		return;
 	state = fitting(core, family);
+	if (state == FAMILY_PAUSED)
+		credit_recall(core, index);
 	if (family->waiting == 0)
 		pool_set_overdue(core, index, false);
 	if (state != family->state) {

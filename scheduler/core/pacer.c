@@ -237,6 +237,7 @@ park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
 	VERIFY(wait_ms <= SPEND_MS_MAX);
 	if (pacer_is_parked(core, pacer) && pacer->spends > 0)
 		return; /* one of those that were in flight */
+	MARK(pacer_is_out_of_money);
 	pacer->spends++;
 	park(core, pacer, MAX(until_ms, core->now_ms + wait_ms), EVENT_PRESSURE_SPEND);
 	note_id(core, COMMAND_NOTE_SPEND, pacer->id, pacer->parked_ms, pacer->spends);
