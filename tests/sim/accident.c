@@ -18,6 +18,8 @@ enum accident {
 	HOLD_FLIP,
 	PROVIDER_HOUR,
 	OUTAGE,
+	WORKER_STOP,
+	NO_MONEY,
 };
 
 static uint64_t
@@ -231,6 +233,53 @@ change_provider(struct world *world)
 	site_configure(&world->site, &world->weather.provider);
 }
 
+/* SIGTERM, and sometimes a second one before the drain is over.  deed.c sees to it that
+ * it is started again. */
+static void
+on_second_stop(void *context, uint64_t index)
+{
+	struct world *world = context;
+
+	if (world->workers[index].stopping)
+		worker_host_stop(&world->workers[index], 0);
+}
+
+static void
+stop_worker(struct world *world)
+{
+	uint32_t index = (uint32_t)prng_below(&world->prng, world->weather.workers_count);
+	uint64_t drain_us = draw_us(world, 40 * SECOND_US);
+
+	worker_host_stop(&world->workers[index], drain_us / 1000);
+	if (prng_chance(&world->prng, 300))
+		agenda_in(&world->agenda, draw_us(world, drain_us), on_second_stop, world,
+		          index);
+}
+
+static void
+set_money(struct world *world, bool has_some)
+{
+	struct limit_knobs *limits = world->weather.provider.limits;
+
+	for (int class = 0; class < ENGINE_CLASSES_MAX; class ++)
+		limits[class].spend_cap = !has_some;
+	trace_line(&world->trace, "the accounts %s", has_some ? "are paid" : "are empty");
+	site_configure(&world->site, &world->weather.provider);
+}
+
+static void
+on_paid(void *context, uint64_t number)
+{
+	set_money(context, true);
+}
+
+static void
+spend_all(struct world *world)
+{
+	set_money(world, false);
+	agenda_in(&world->agenda, world->weather.broke_us, on_paid, world, 0);
+}
+
 static void
 on_accident(void *context, uint64_t accident)
 {
@@ -272,6 +321,12 @@ on_accident(void *context, uint64_t accident)
 	case OUTAGE:
 		black_out(world);
 		break;
+	case WORKER_STOP:
+		stop_worker(world);
+		break;
+	case NO_MONEY:
+		spend_all(world);
+		break;
 	}
 }
 
@@ -290,6 +345,7 @@ accident_start(struct world *world)
 		[PARTITION] = weather->partitions,
 		[HOLD_FLIP] = weather->hold_flips,
 		[PROVIDER_HOUR] = weather->provider_changes ? 4 : 0,
+		[WORKER_STOP] = weather->worker_stops,
 	};
 
 	for (size_t kind = 0; kind < ARRAY_SIZE(counts); kind++) {
@@ -300,6 +356,9 @@ accident_start(struct world *world)
 	if (weather->outage_us > 0)
 		agenda_at(&world->agenda, weather->outage_at_us, on_accident, world,
 		          OUTAGE);
+	if (weather->broke_us > 0)
+		agenda_at(&world->agenda, weather->broke_at_us, on_accident, world,
+		          NO_MONEY);
 	deed_start(world);
 }
 

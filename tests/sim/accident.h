@@ -1,4 +1,4 @@
-/* accident.h - what happens to a world's processes: crashes, frosts, cuts, clocks.
+/* accident.h - what happens to a world's processes: crashes, frosts, stops, cuts, clocks.
  *
  * How many of each the weather says; when, and whom they meet, is drawn when the world
  * begins.  accident_stop ends all of it: what is down comes up, what is cut off is heard

@@ -1,5 +1,8 @@
 #include "tests/sim/deed.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define SECOND_US UINT64_C(1000000)
 #define SWEEPS    24 /* in clear weather: whoever comes back late is resumed, too */
 
@@ -8,6 +11,7 @@ enum deed {
 	STEER,
 	HOLD_ROUTE,
 	WARM,
+	PAUSE,
 };
 
 static uint64_t
@@ -97,6 +101,7 @@ on_look(void *context, uint64_t index)
 	struct worker_host *worker = &world->workers[index];
 
 	if (worker->alive && worker->finished) {
+		oracle_session_ended(&world->oracle, worker->disk_nonce);
 		worker_host_crash(worker);
 		worker_host_start(worker);
 	}
@@ -151,20 +156,72 @@ flip_route(struct world *world)
 
 /* ---- families -------------------------------------------------------------------- */
 
+static const struct reply *
+families(struct world *world)
+{
+	const struct span argv[] = { SPAN("HKEYS"), SPAN("warmq:families") };
+
+	return server_peek(&world->server, argv, ARRAY_SIZE(argv));
+}
+
+/* Any of them; false if there is none. */
+static bool
+choose_family(struct world *world, char id[33])
+{
+	const struct reply *reply = families(world);
+	struct span chosen;
+
+	if (reply->count == 0)
+		return false;
+	chosen = reply->items[prng_below(&world->prng, reply->count)].text;
+	(void)snprintf(id, 33, "%.*s", (int)chosen.len, chosen.data);
+	return true;
+}
+
 /* Some family is to be warm, whatever its state. */
 static void
 warm(struct world *world)
 {
-	const struct span argv[] = { SPAN("HKEYS"), SPAN("warmq:families") };
-	const struct reply *reply = server_peek(&world->server, argv, ARRAY_SIZE(argv));
-	char id[33] = "";
-	struct span chosen;
+	char id[33];
 
-	if (reply->count == 0)
+	if (choose_family(world, id))
+		call(world, "warmq_warm", span_from(id), SPAN("somebody"), SPAN(""));
+}
+
+/* Every family runs again. */
+static void
+on_resumed(void *context, uint64_t again)
+{
+	struct world *world = context;
+	const struct reply *reply;
+	char(*ids)[33];
+	size_t count = 0;
+
+	if (again > 0)
+		agenda_in(&world->agenda, 5 * SECOND_US, on_resumed, world, again - 1);
+	if (!world->server.up)
 		return;
-	chosen = reply->items[prng_below(&world->prng, reply->count)].text;
-	memcpy(id, chosen.data, MIN(chosen.len, sizeof id - 1));
-	call(world, "warmq_warm", span_from(id), SPAN("somebody"), SPAN(""));
+	reply = families(world);
+	ids = calloc(reply->count + 1, sizeof *ids);
+	VERIFY(ids);
+	for (; count < reply->count; count++)
+		(void)snprintf(ids[count], sizeof ids[0], "%.*s",
+		               (int)reply->items[count].text.len,
+		               reply->items[count].text.data);
+	for (size_t i = 0; i < count; i++)
+		call(world, "warmq_pause", span_from(ids[i]), SPAN("off"), SPAN(""));
+	free(ids);
+}
+
+static void
+pause_one(struct world *world)
+{
+	char id[33];
+
+	if (!choose_family(world, id))
+		return;
+	call(world, "warmq_pause", span_from(id), SPAN("on"), SPAN(""));
+	agenda_in(&world->agenda, draw_us(world, 60 * SECOND_US), on_resumed, world, 0);
 }
 
 /* ---- when ------------------------------------------------------------------------ */
@@ -189,7 +246,16 @@ on_deed(void *context, uint64_t deed)
 	case WARM:
 		warm(world);
 		break;
+	case PAUSE:
+		pause_one(world);
+		break;
 	}
+}
+
+static bool
+stops_workers(const struct weather *weather)
+{
+	return weather->steers > 0 || weather->worker_stops > 0;
 }
 
 void
@@ -197,10 +263,9 @@ deed_start(struct world *world)
 {
 	const struct weather *weather = &world->weather;
 	const uint32_t counts[] = {
-		[UNPARK] = weather->unparks,
-		[STEER] = weather->steers,
-		[HOLD_ROUTE] = weather->route_flips,
-		[WARM] = weather->warms,
+		[UNPARK] = weather->unparks,         [STEER] = weather->steers,
+		[HOLD_ROUTE] = weather->route_flips, [WARM] = weather->warms,
+		[PAUSE] = weather->pauses,
 	};
 
 	for (size_t kind = 0; kind < ARRAY_SIZE(counts); kind++) {
@@ -208,7 +273,7 @@ deed_start(struct world *world)
 			agenda_at(&world->agenda, draw_us(world, weather->safety_us),
 			          on_deed, world, kind);
 	}
-	for (uint32_t i = 0; weather->steers > 0 && i < weather->workers_count; i++)
+	for (uint32_t i = 0; stops_workers(weather) && i < weather->workers_count; i++)
 		agenda_in(&world->agenda, 5 * SECOND_US, on_look, world, i);
 }
 
@@ -217,6 +282,8 @@ deed_stop(struct world *world)
 {
 	if (world->weather.steers > 0)
 		on_resume(world, SWEEPS);
+	if (world->weather.pauses > 0)
+		on_resumed(world, 2);
 	for (uint64_t i = 0; world->weather.route_flips > 0 && i < 4; i++)
 		on_held(world, i);
 }

@@ -1,5 +1,5 @@
 /* deed.h - what people do to a queue at work: unpark accounts, steer workers,
- * switch holding off for a route, warm families.
+ * switch holding off for a route, warm families, pause them.
  *
  * In the midst of accidents, true or not, and at the worst moment.  When the weather
  * clears, what they have switched off is switched on again. */

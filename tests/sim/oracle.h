@@ -103,6 +103,7 @@ struct oracle_family {
 	uint64_t waits_since_ms; /* Redis time; 0: it does not wait for a start */
 	uint64_t turn_until_ms;  /* it was overdue, and goes before all others */
 	uint64_t drained_us;     /* when it had neither leases nor work; 0: it has some */
+	uint64_t paused_us;      /* since when it is paused; 0: it is not */
 };
 
 struct oracle_bucket {
@@ -116,7 +117,10 @@ struct oracle_budget {
 	uint32_t in_flight; /* own count */
 	uint64_t pace_before, pace_now;
 	uint64_t parked_until_ms; /* own: by the deferrals that were accepted */
+	uint64_t told_until_ms;   /* as Redis has it, by whomever it was told */
 	uint64_t unparked_ms;     /* when somebody last ended that */
+	uint64_t broke_ms;        /* when the provider last began to ask for money */
+	uint32_t broke_rounds;    /* how often it has, in a row */
 	struct oracle_bucket buckets[ORACLE_BUCKETS];
 };
 
@@ -214,6 +218,10 @@ void oracle_fini(struct oracle *oracle);
 /* Notes the first broken rule; later ones are only traced. */
 void oracle_fail(struct oracle *oracle, const char *rule, const char *format, ...)
 	PRINTF(3, 4);
+
+/* A worker has ended as it was told to: where nothing hinders it, its session is over,
+ * and it has left no job behind. */
+void oracle_session_ended(struct oracle *oracle, uint64_t nonce);
 
 /* Redis lost what happened after `kept_us`; its clock was set. */
 void oracle_roll_back(struct oracle *oracle, uint64_t kept_us);

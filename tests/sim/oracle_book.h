@@ -89,6 +89,8 @@ void oracle_lease_restore(struct oracle *oracle, struct span nonce, uint32_t slo
 size_t oracle_lease_words(const struct oracle *oracle, const struct oracle_lease *lease);
 
 void oracle_start_judge(struct oracle *oracle);
+/* True iff nothing hinders the scheduler: then it is in time with what it promises. */
+bool oracle_start_is_ruled(const struct oracle *oracle);
 
 void oracle_budget_field(struct oracle *oracle, struct span name, struct span field,
                          struct span value);
@@ -97,6 +99,9 @@ void oracle_budget_move(struct oracle *oracle, uint32_t budget, int64_t requests
 /* One start, in its order: it must fit, and takes its estimate. */
 void oracle_budget_judge(struct oracle *oracle, const struct oracle_lease *lease);
 void oracle_budget_park(struct oracle *oracle, const struct reply *reply);
+/* The provider wants money of this account, or has answered it. */
+void oracle_budget_broke(struct oracle *oracle, uint32_t budget);
+void oracle_budget_served(struct oracle *oracle, uint32_t budget);
 
 void oracle_session_before(struct oracle *oracle);
 /* A session goes to its end: on its way out, or forgotten. */

@@ -2,8 +2,11 @@
 
 #include <inttypes.h>
 
-#define UNIT    60000 /* of a bucket's level: a ms refills `limit` units */
-#define ECHO_MS 30000 /* from an unpark to the scheduler's word about it */
+#define UNIT         60000 /* of a bucket's level: a ms refills `limit` units */
+#define ROUND_MS     10000 /* what was in flight is refused together */
+#define SPEND_MS     60000 /* the first rest of an account without money, then doubled … */
+#define SPEND_MS_MAX 1800000
+#define ECHO_MS      30000 /* from an unpark to the scheduler's word about it */
 
 static void
 refill(struct oracle *oracle, struct oracle_bucket *bucket)
@@ -79,6 +82,8 @@ oracle_budget_field(struct oracle *oracle, struct span name, struct span field,
 
 	if (span_equals(field, SPAN("pace")))
 		budget->pace_now = oracle_book_number(value);
+	if (span_equals(field, SPAN("parked_until")))
+		budget->told_until_ms = oracle_book_number(value);
 	if (span_equals(field, SPAN("parked_until")) && oracle_book_number(value) == 0)
 		take_unpark(oracle, budget);
 	for (int i = 0; i < ORACLE_BUCKETS; i++) {
@@ -111,6 +116,11 @@ oracle_budget_judge(struct oracle *oracle, const struct oracle_lease *lease)
 		oracle_fail(oracle, "I10",
 		            "budget %s starts %" PRIu64 " ms before its time",
 		            budget->name, budget->parked_until_ms - lease->at_ms);
+	if (lease->at_ms < budget->told_until_ms && !oracle->rolled_back &&
+	    !oracle->clock_stepped)
+		oracle_fail(oracle, "I10",
+		            "budget %s starts %" PRIu64 " ms before the time it was told",
+		            budget->name, budget->told_until_ms - lease->at_ms);
 	judge_buckets(oracle, lease);
 	oracle_budget_move(oracle, lease->budget, -1, -(int64_t)lease->input,
 	                   -(int64_t)lease->output);
@@ -145,4 +155,31 @@ oracle_budget_park(struct oracle *oracle, const struct reply *reply)
 	budget = &oracle->budgets[oracle->lanes[lane].budget];
 	budget->parked_until_ms =
 		MAX(budget->parked_until_ms, oracle_book_now_ms(oracle) + park_ms);
+}
+
+void
+oracle_budget_served(struct oracle *oracle, uint32_t index)
+{
+	oracle->budgets[index].broke_rounds = 0;
+}
+
+/* Whoever is asked for money asks less and less often. */
+void
+oracle_budget_broke(struct oracle *oracle, uint32_t index)
+{
+	struct oracle_budget *budget = &oracle->budgets[index];
+	uint64_t now_ms = oracle_book_now_ms(oracle);
+	uint64_t gap_ms = now_ms - budget->broke_ms;
+	uint32_t rounds = budget->broke_rounds;
+
+	if (rounds > 0 && gap_ms <= ROUND_MS)
+		return;
+	budget->broke_ms = now_ms;
+	budget->broke_rounds++;
+	if (rounds == 0 || !oracle_start_is_ruled(oracle) || oracle->weather->unparks > 0)
+		return;
+	if (gap_ms < MIN((uint64_t)SPEND_MS << MIN(rounds - 1, 10), SPEND_MS_MAX))
+		oracle_fail(oracle, "money",
+		            "budget %s asks again after %" PRIu64 " ms, in round %u",
+		            budget->name, gap_ms, rounds + 1);
 }

@@ -259,7 +259,10 @@ on_responded(void *context, struct site_call *call)
 {
 	struct oracle *oracle = context;
 	struct oracle_request *request = find_request(oracle, call);
+	uint32_t lease = lease_of(oracle, call);
 
+	if (lease != ORACLE_NONE)
+		oracle_budget_served(oracle, oracle->leases[lease].budget);
 	if (!request)
 		return;
 	request->responded = true;
@@ -278,10 +281,21 @@ on_over(void *context, struct site_call *call)
 }
 
 static void
+take_broke(struct oracle *oracle, const struct site_call *call)
+{
+	uint32_t lease = lease_of(oracle, call);
+
+	if (lease != ORACLE_NONE)
+		oracle_budget_broke(oracle, oracle->leases[lease].budget);
+}
+
+static void
 on_refused(void *context, struct site_call *call)
 {
 	struct oracle *oracle = context;
 
+	if (call->answer.limit == LIMIT_VERDICT_SPEND)
+		take_broke(oracle, call);
 	if (call->answer.status != 400)
 		return;
 	for (uint32_t i = 0; i < call->ask.blocks_count; i++) {

@@ -55,6 +55,10 @@ oracle_record_family(struct oracle *oracle, struct span id, struct span record)
 	family->touched = true;
 	family->bits = parsed.bits;
 	family->flags = parsed.flags;
+	if ((parsed.flags & PROTOCOL_PAUSED) == 0)
+		family->paused_us = 0;
+	else if (family->paused_us == 0)
+		family->paused_us = MAX(oracle->agenda->now_us, 1);
 	family->ancestors_count = 0;
 	if (parsed.pool.len > 0)
 		family->pool = oracle_book_pool_make(oracle, parsed.pool);

@@ -286,3 +286,30 @@ oracle_session_after(struct oracle *oracle, const struct reply *reply)
 	for (uint32_t i = 0; i < oracle->budgets_count; i++)
 		oracle->budgets[i].pace_before = oracle->budgets[i].pace_now;
 }
+
+/* Its calls arrive, and are answered. */
+static bool
+is_reached(const struct weather *weather)
+{
+	return weather->wire.cut_permille == 0 && weather->worker_freezes == 0 &&
+	       weather->redis_restarts == 0 && weather->clogs == 0 &&
+	       weather->partitions == 0 && weather->outage_us == 0;
+}
+
+void
+oracle_session_ended(struct oracle *oracle, uint64_t nonce)
+{
+	char text[17];
+	uint32_t index;
+
+	(void)snprintf(text, sizeof text, "%016" PRIx64, nonce);
+	index = oracle_book_session(oracle, span_from(text));
+	if (index == ORACLE_NONE || !is_reached(oracle->weather))
+		return;
+	if (!oracle->sessions[index].gone)
+		oracle_fail(oracle, "stop", "%s has ended without a word", text);
+	for (uint32_t i = 0; i < oracle->leases_count; i++)
+		if (oracle->leases[i].used && strcmp(oracle->leases[i].nonce, text) == 0)
+			oracle_fail(oracle, "stop", "%s has ended and holds slot %u",
+			            text, oracle->leases[i].slot);
+}

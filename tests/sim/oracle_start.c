@@ -9,6 +9,7 @@
 #define MAX_WAIT_MS 300000   /* of a pool that says nothing */
 #define SERVICE_MS  10000    /* until the scheduler has looked, and a job has ended */
 #define LINGER_US   6000000  /* a drained family keeps its place for a while */
+#define HEARD_US    2000000  /* until a scheduler that nothing hinders has heard */
 
 static bool
 gate_lets_pass(const struct oracle_lane *lane)
@@ -220,8 +221,8 @@ max_wait_ms(const struct oracle *oracle)
 }
 
 /* It is the scheduler who sees to it: where it is hindered, nothing is promised. */
-static bool
-is_ruled(const struct oracle *oracle)
+bool
+oracle_start_is_ruled(const struct oracle *oracle)
 {
 	const struct weather *weather = oracle->weather;
 
@@ -229,7 +230,7 @@ is_ruled(const struct oracle *oracle)
 	       weather->redis_restarts == 0 && weather->clock_steps == 0 &&
 	       weather->clogs == 0 && weather->partitions == 0 &&
 	       weather->hold_flips == 0 && weather->outage_us == 0 &&
-	       weather->wire.cut_permille == 0;
+	       weather->wire.cut_permille == 0 && weather->deaf_permille == 0;
 }
 
 /* Since when a family could have started a job and has started none. */
@@ -325,6 +326,33 @@ follow_turns(struct oracle *oracle)
 	}
 }
 
+/* ---- paused families --------------------------------------------------------------- */
+
+static void
+judge_pause(struct oracle *oracle, const struct oracle_lease *lease)
+{
+	if (lease->family != ORACLE_NONE && oracle->families[lease->family].paused_us > 0)
+		oracle_fail(oracle, "pause", "a start of family %s, which is paused",
+		            oracle->families[lease->family].id);
+}
+
+/* The scheduler has heard of the pause, and lets the family write nonetheless. */
+static void
+judge_paused_grant(struct oracle *oracle, const struct oracle_lane *lane)
+{
+	const struct oracle_family *family;
+	bool is_let = lane->now.credits > 0 || lane->now.ticket == PROTOCOL_TICKET_WANTED;
+
+	if (lane->family == ORACLE_NONE || !is_let ||
+	    lane->now.generation == lane->before.generation)
+		return;
+	family = &oracle->families[lane->family];
+	if (family->paused_us > 0 && oracle_start_is_ruled(oracle) &&
+	    oracle->agenda->now_us - family->paused_us > HEARD_US)
+		oracle_fail(oracle, "pause", "family %s is paused and may write",
+		            family->id);
+}
+
 void
 oracle_start_judge(struct oracle *oracle)
 {
@@ -334,6 +362,7 @@ oracle_start_judge(struct oracle *oracle)
 		if (!lease->used)
 			continue;
 		judge_window(oracle, lease);
+		judge_pause(oracle, lease);
 		oracle_budget_judge(oracle, lease);
 		if (lease->role == PROTOCOL_LEAD || lease->role == PROTOCOL_CANARY)
 			take_credit(oracle, lease);
@@ -343,12 +372,14 @@ oracle_start_judge(struct oracle *oracle)
 		    !lease->unheld && lease->family != ORACLE_NONE)
 			judge_switch(oracle, lease);
 		if (lease->role == PROTOCOL_PLAIN && !lease->unheld &&
-		    lease->family != ORACLE_NONE && is_ruled(oracle))
+		    lease->family != ORACLE_NONE && oracle_start_is_ruled(oracle))
 			judge_wait(oracle, lease);
 	}
 	for (uint32_t i = 0; i < oracle->lanes_count; i++) {
-		if (oracle->lanes[i].changed && oracle_book_runs(oracle, "grant"))
-			judge_rank(oracle, &oracle->lanes[i]);
+		if (!oracle->lanes[i].changed || !oracle_book_runs(oracle, "grant"))
+			continue;
+		judge_rank(oracle, &oracle->lanes[i]);
+		judge_paused_grant(oracle, &oracle->lanes[i]);
 	}
 	follow_turns(oracle);
 	if (oracle_book_runs(oracle, "claim") || oracle_book_runs(oracle, "settle"))

@@ -30,6 +30,7 @@ struct scheduler_host {
 	bool greeted;      /* the ruler was told of the connection */
 	uint32_t unanswered;
 	uint64_t oldest_us; /* since when the oldest call waits */
+	uint64_t kinds[2];  /* of the tags of grants and looks; 0: none was sent yet */
 	uint64_t wake_number;
 	uint64_t wake_at_us;
 	bool reconnecting, pumping;

@@ -8,6 +8,12 @@
 #define WIDE      UINT64_C(77107)
 #define SPITE     UINT64_C(88240)
 #define HEADERS   UINT64_C(55043)
+#define FORGETFUL UINT64_C(61097)
+#define PAUSES    UINT64_C(63053)
+#define STOPS     UINT64_C(640044)
+#define MONEY     UINT64_C(6500003)
+#define DEAF      UINT64_C(66104)
+#define TOOLS     UINT64_C(620067)
 
 static const struct wire_knobs CALM_WIRE = {
 	.delay_us_min = 100,
@@ -339,6 +345,49 @@ draw_spite(struct weather *weather, struct prng *prng)
 		(uint32_t)prng_between(prng, 300, 800);
 }
 
+/* One prompt that is written and then often missed, and so few slots that the readers of
+ * a stage start one by one. */
+static void
+draw_forgetful(struct weather *weather, struct prng *prng)
+{
+	struct cache_knobs *cache = &weather->provider.cache.knobs;
+
+	weather->upstreams_count = weather->models_count = weather->pools_count = 1;
+	weather->systems_count = 1;
+	weather->workers_count = 1;
+	weather->slots = 1 + prng_chance(prng, 300);
+	weather->jobs_count = (uint32_t)prng_between(prng, 80, 200);
+	weather->burst_permille = 900;
+	weather->single_permille = weather->opaque_permille = weather->now_permille = 0;
+	weather->arrive_us = 10 * SECOND_US;
+	weather->provider.timing.job_us = SECOND_US / 4;
+	weather->safety_us = MAX(weather->safety_us, 90 * SECOND_US);
+	weather->provider_changes = false;
+	*cache = (struct cache_knobs){ .shards = 1 };
+	cache->miss_permille = (uint32_t)prng_between(prng, 350, 700);
+	memset(weather->provider.fault.permille, 0,
+	       sizeof weather->provider.fault.permille);
+}
+
+/* Tools of the provider's own write what they have found behind the prefix: usage tells
+ * of more than the prefix has. */
+static void
+draw_tools(struct weather *weather, struct prng *prng)
+{
+	weather->tools_permille = (uint32_t)prng_between(prng, 100, 1000);
+}
+
+/* While jobs come in, the provider's accounts have reached their spend cap. */
+static void
+draw_no_money(struct weather *weather, struct prng *prng)
+{
+	weather->broke_at_us = prng_between(prng, 1, 30) * SECOND_US;
+	weather->broke_us = prng_between(prng, 10, 400) * SECOND_US;
+	weather->safety_us =
+		MAX(weather->safety_us,
+	            weather->broke_at_us + weather->broke_us + 20 * SECOND_US);
+}
+
 enum oddity {
 	ODDITY_IMPATIENT,
 	ODDITY_TIGHT,
@@ -390,6 +439,31 @@ draw_rarities(struct weather *weather)
 		draw_limits(weather, &headers);
 }
 
+/* As above: each drawn apart, and none in a seed that failed before. */
+static void
+draw_oddities(struct weather *weather)
+{
+	struct prng forgetful = fork_apart(weather, FORGETFUL);
+	struct prng tools = fork_apart(weather, TOOLS);
+	struct prng pauses = fork_apart(weather, PAUSES);
+	struct prng stops = fork_apart(weather, STOPS);
+	struct prng money = fork_apart(weather, MONEY);
+	struct prng deaf = fork_apart(weather, DEAF);
+
+	if (prng_chance(&forgetful, 40))
+		draw_forgetful(weather, &forgetful);
+	if (prng_chance(&tools, 40))
+		draw_tools(weather, &tools);
+	if (prng_chance(&pauses, 60))
+		weather->pauses = (uint32_t)prng_between(&pauses, 1, 8);
+	if (prng_chance(&stops, 60))
+		weather->worker_stops = (uint32_t)prng_between(&stops, 1, 6);
+	if (prng_chance(&money, 50))
+		draw_no_money(weather, &money);
+	if (prng_chance(&deaf, 60))
+		weather->deaf_permille = (uint32_t)prng_between(&deaf, 20, 500);
+}
+
 void
 weather_init(struct weather *weather, uint64_t seed)
 {
@@ -415,6 +489,7 @@ weather_init(struct weather *weather, uint64_t seed)
 		weather_draw_provider(weather, &parts[6]);
 	weather->provider_changes = prng_chance(&parts[4], 200);
 	draw_rarities(weather);
+	draw_oddities(weather);
 }
 
 const char *
@@ -431,6 +506,7 @@ weather_clear(struct weather *weather)
 {
 	weather->wire = CALM_WIRE;
 	weather->wake_lost_permille = 0;
+	weather->deaf_permille = 0;
 	weather->provider_changes = false;
 	if (weather->keeps_trouble)
 		return;

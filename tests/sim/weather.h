@@ -63,17 +63,22 @@ struct weather {
 	/* accidents in the safety phase */
 	uint32_t worker_crashes, worker_freezes, scheduler_crashes, scheduler_freezes;
 	uint32_t redis_restarts, clock_steps, clogs, partitions, hold_flips;
-	uint32_t unparks, steers, route_flips, warms; /* deeds of people */
-	uint64_t redis_lost_us_max;                   /* of its tail */
+	uint32_t worker_stops; /* in order; started again as by systemd */
+	uint32_t unparks, steers, route_flips, warms, pauses; /* deeds of people */
+	uint64_t redis_lost_us_max;                           /* of its tail */
 	uint64_t freeze_us_max;
 	uint64_t clock_step_us_max;
 	uint64_t outage_at_us, outage_us; /* Redis is away and loses nothing; 0: never */
-	bool stranger;                    /* a worker that somebody else wrote */
+	uint64_t broke_at_us, broke_us;   /* the accounts have no money; 0: never */
+	uint32_t
+		deaf_permille; /* answers to grants and looks that tell a ruler nothing */
+	bool stranger;         /* a worker that somebody else wrote */
 
 	/* providers */
 	struct engine_config provider; /* memory sizes, knobs; seed filled in */
 	bool provider_changes;         /* its knobs are drawn again now and then */
 	bool keeps_trouble;            /* weather_clear leaves the provider as it is */
+	uint32_t tools_permille; /* requests whose tools write tokens of their own */
 
 	uint64_t safety_us; /* faults until then */
 	uint64_t rest_us; /* after everything has ended: time to leave something behind */

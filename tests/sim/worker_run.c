@@ -97,7 +97,7 @@ usage_of(const struct worker_run *run, bool complete)
 	if (!seen->known)
 		return usage;
 	usage.read = seen->read_tokens;
-	usage.written = seen->written_tokens;
+	usage.written = seen->written_tokens + run->tool_tokens;
 	usage.uncached = seen->uncached_tokens;
 	return usage;
 }
@@ -278,6 +278,17 @@ fill_ask(const struct worker_run *run, struct site_ask *ask)
 	ask->blocks_count = at + 1;
 }
 
+static uint32_t
+draw_tool_tokens(const struct worker_run *run)
+{
+	struct worker_host *worker = run->worker;
+	uint32_t permille = worker->weather->tools_permille;
+
+	if (permille == 0 || run->ticket || !prng_chance(&worker->prng, permille))
+		return 0;
+	return (uint32_t)prng_between(&worker->prng, 100, 10000);
+}
+
 static void
 send_request(struct worker_run *run)
 {
@@ -295,6 +306,7 @@ send_request(struct worker_run *run)
 	ask.pool = id_of(span_from(worker->pool), 0);
 	run->phase = WORKER_RUN_SENT;
 	run->sent_ms = worker_host_now_ms(worker);
+	run->tool_tokens = draw_tool_tokens(run);
 	run->call = site_start(worker->site, &ask, client);
 	trace_line(worker->trace, "%s %s is sent as request %" PRIu64, worker->name,
 	           run->id, run->call->number);

@@ -44,6 +44,7 @@ struct worker_run {
 	uint32_t user_marks; /* segments that the job itself has marked at their ends */
 	struct site_call *call;
 	uint64_t sent_ms, first_ms; /* local; 0: not yet */
+	uint32_t tool_tokens;       /* written by tools of the provider's own */
 };
 
 /* Obeys AGENT_START and AGENT_ABORT. */
