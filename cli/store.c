@@ -27,6 +27,13 @@ struct store {
 	char bytes[CALL_BYTES];
 };
 
+/* What ends somebody else's sentence, if it does not end by itself. */
+static const char *
+full_stop(struct span text)
+{
+	return text.len > 0 && text.data[text.len - 1] == '.' ? "" : ".";
+}
+
 int
 store_open(const struct cli *cli, struct store **ret_store)
 {
@@ -147,8 +154,8 @@ static int PRINTF(3, 4) take(const struct reply *reply, const struct reply **ret
 	va_start(args, format);
 	(void)vsnprintf(asked, sizeof asked, format, args);
 	va_end(args);
-	return cli_fail(CLI_FAILED, "Redis answered to %s: %.*s.%s", asked,
-	                (int)reply->text.len, reply->text.data,
+	return cli_fail(CLI_FAILED, "Redis answered to %s: %.*s%s%s", asked,
+	                (int)reply->text.len, reply->text.data, full_stop(reply->text),
 	                error_advice(reply->text));
 }
 
@@ -160,8 +167,9 @@ store_command(struct store *store, const struct span *words, size_t count,
 
 	if (redis_sync_command(store->redis, words, count, 0, &reply) < 0)
 		return lost(store);
-	return take(reply, ret_reply, "%.*s %.*s", (int)words[0].len, words[0].data,
-	            count > 1 ? (int)words[1].len : 0, count > 1 ? words[1].data : "");
+	return take(reply, ret_reply, "%.*s%s%.*s", (int)words[0].len, words[0].data,
+	            count > 1 ? " " : "", count > 1 ? (int)words[1].len : 0,
+	            count > 1 ? words[1].data : "");
 }
 
 int

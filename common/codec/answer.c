@@ -202,6 +202,15 @@ what_now(const struct answer *answer)
 	return "";
 }
 
+/* What ends a provider's message, if it does not end by itself. */
+static const char *
+full_stop(const char *message)
+{
+	size_t len = strlen(message);
+
+	return len > 0 && strchr(".!?", message[len - 1]) ? "" : ".";
+}
+
 static void
 describe(struct answer *answer, const struct fault *fault, int status)
 {
@@ -212,11 +221,13 @@ describe(struct answer *answer, const struct fault *fault, int status)
 	else
 		(void)snprintf(answer->type, sizeof answer->type, "http %d", status);
 	if (status == 0)
-		say(answer, "No answer: %s. %s",
-		    fault->message[0] ? fault->message : "lost", what_now(answer));
+		say(answer, "No answer: %s%s %s",
+		    fault->message[0] ? fault->message : "lost",
+		    full_stop(fault->message), what_now(answer));
 	else
-		say(answer, "%d %s: %s %s", status, answer->type, fault->message,
-		    what_now(answer));
+		say(answer, "%d %s%s%s%s %s", status, answer->type,
+		    fault->message[0] ? ": " : "", fault->message,
+		    full_stop(fault->message), what_now(answer));
 }
 
 void
