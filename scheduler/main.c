@@ -138,7 +138,7 @@ main(int argc, char **argv)
 	if (options_parse(table, argc, argv, &args, &positional, &error) < 0)
 		return complain(error.text);
 	if (positional > 0)
-		return complain("it takes options only; see --help");
+		return complain("It takes options only; see --help.");
 	if (args.help) {
 		print_help();
 		return SHELL_STOPPED;

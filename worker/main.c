@@ -304,6 +304,6 @@ main(int argc, char **argv)
 		return SHELL_EXIT_OK;
 	}
 	if (positional > 0)
-		return complain("takes options only; see --help.");
+		return complain("It takes options only; see --help.");
 	return configure_and_run(&args);
 }

@@ -118,6 +118,20 @@ def test_keys_that_the_documents_name_stand_in_the_reference():
     assert {key: where for key, where in named.items() if key not in keys} == {}
 
 
+def test_every_example_of_a_configuration_is_understood(tmp_path):
+    examples = [block for document in DOCUMENTS
+                for block in re.findall(r"^```yaml\n(.*?)^```", read(document), re.M | re.S)
+                if re.match(r"(redis|upstreams|worker|scheduler|pools|models):", block)]
+    assert len(examples) >= 3
+    for block in [*examples, read("deploy/warmq.yaml")]:
+        (tmp_path / "warmq.yaml").write_text(block, encoding="utf-8")
+        for program in ("warmq-worker", "warmq-scheduler"):
+            done = subprocess.run([os.path.join(BUILD, PROGRAMS[program], program), "--config",
+                                   str(tmp_path / "warmq.yaml"), "--print-config"],
+                                  capture_output=True, text=True, timeout=30, check=False)
+            assert done.returncode == 0, (block, done.stderr)
+
+
 def test_redis_takes_the_configuration_that_is_shown(tmp_path):
     block = re.search(r"In `redis.conf`:\n\n *```\n(.*?)^ *```", read("docs/OPERATIONS.md"),
                       re.M | re.S).group(1)
