@@ -26,7 +26,7 @@ enum cli_exit {
 	CLI_INTERRUPTED = 130,
 };
 
-/* Options that every verb has; its own struct starts with this one. */
+/* What the options of every verb fill; its own struct starts with this one. */
 struct cli {
 	const char *redis;      /* URL; --redis, WARMQ_REDIS, redis://127.0.0.1:6379 */
 	const char *name_space; /* key prefix without the colon */
@@ -36,6 +36,15 @@ struct cli {
 	char **argv;
 };
 
+/* For tables: of all verbs; of those that print an answer; of those that ask Redis. */
+#define CLI_HELP_OPTION(type)                                              \
+	{                                                                  \
+		"help", OPTION_FLAG, offsetof(type, cli.help), NULL, NULL, \
+			"show this page"                                   \
+	}
+#define CLI_LOCAL_OPTIONS(type)                                                          \
+	{ "json", OPTION_FLAG, offsetof(type, cli.json), NULL, NULL, "answer in JSON" }, \
+		CLI_HELP_OPTION(type)
 #define CLI_OPTIONS(type)                                                             \
 	{ "redis",                                                                    \
 	  OPTION_TEXT,                                                                \
@@ -45,12 +54,7 @@ struct cli {
 	  "where Redis is: redis://host:port/db or unix:///path; also WARMQ_REDIS" }, \
 		{ "namespace", OPTION_TEXT, offsetof(type, cli.name_space),           \
 		  "warmq",     "NAME",      "prefix of all keys" },                   \
-		{ "json", OPTION_FLAG, offsetof(type, cli.json),                      \
-		  NULL,   NULL,        "answer in JSON" },                            \
-	{                                                                             \
-		"help", OPTION_FLAG, offsetof(type, cli.help), NULL, NULL,            \
-			"show this page"                                              \
-	}
+		CLI_LOCAL_OPTIONS(type)
 
 struct verb {
 	const char *name;

@@ -56,7 +56,7 @@ static const struct option_spec specs[] = {
 	  "of texts and latencies" },
 	{ "keep", OPTION_FLAG, offsetof(struct args, keep), NULL, NULL,
 	  "keep the directory with logs and configuration" },
-	CLI_OPTIONS(struct args),
+	CLI_LOCAL_OPTIONS(struct args),
 };
 
 struct arm_run {

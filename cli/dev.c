@@ -35,7 +35,7 @@ static const struct option_spec specs[] = {
 	  "how long a written entry stays unreadable there" },
 	{ "keep", OPTION_FLAG, offsetof(struct args, keep), NULL, NULL,
 	  "keep the directory with logs and configuration" },
-	CLI_OPTIONS(struct args),
+	CLI_LOCAL_OPTIONS(struct args),
 };
 
 /* A free port that stays ours until its program has it: while our socket is bound to it

@@ -25,7 +25,7 @@ static const struct option_spec specs[] = {
 	  "as the job's field: tools, system, messages:N or marker:K" },
 	{ "minimum", OPTION_UNSIGNED, offsetof(struct args, minimum), "0", "TOKENS",
 	  "smallest prefix the provider caches; 0: by the model's name" },
-	CLI_OPTIONS(struct args),
+	CLI_LOCAL_OPTIONS(struct args),
 };
 
 /* One body, taken apart. */

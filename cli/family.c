@@ -13,7 +13,8 @@ struct args {
 	uint64_t limit;
 };
 
-static const struct option_spec specs[] = {
+static const struct option_spec specs[] = { CLI_OPTIONS(struct args) };
+static const struct option_spec ls_specs[] = {
 	{ "limit", OPTION_UNSIGNED, offsetof(struct args, limit), "50", "N",
 	  "show at most so many", .min = 1, .max = 1000000 },
 	CLI_OPTIONS(struct args),
@@ -444,7 +445,7 @@ const struct verb verb_family_ls = {
 	.usage = "family ls [ID|ROUTE]",
 	.words_max = 1,
 	.summary = "list families: backlog, state, and what each waits for",
-	.options = { specs, ARRAY_SIZE(specs) },
+	.options = { ls_specs, ARRAY_SIZE(ls_specs) },
 	.args_size = sizeof(struct args),
 	.run = run_ls,
 	.common = true,

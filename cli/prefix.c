@@ -17,11 +17,17 @@ struct args {
 	bool reveal;
 };
 
-static const struct option_spec specs[] = {
-	{ "dialect", OPTION_TEXT, offsetof(struct args, dialect), "anthropic", "NAME",
-	  "how to read it: anthropic or openai-chat" },
+#define DIALECT_OPTION                                                               \
+	{                                                                            \
+		"dialect", OPTION_TEXT, offsetof(struct args, dialect), "anthropic", \
+			"NAME", "how to read it: anthropic or openai-chat"           \
+	}
+
+static const struct option_spec specs[] = { DIALECT_OPTION, CLI_OPTIONS(struct args) };
+static const struct option_spec show_specs[] = {
+	DIALECT_OPTION,
 	{ "reveal", OPTION_FLAG, offsetof(struct args, reveal), NULL, NULL,
-	  "show: print the text of the prefix, not only its size" },
+	  "print the text of the prefix, not only its size" },
 	CLI_OPTIONS(struct args),
 };
 
@@ -267,7 +273,7 @@ const struct verb verb_prefix_show = {
 	.words_max = 1,
 	.missing = "Say which: warmq prefix show NAME. `warmq prefix ls` lists them.",
 	.summary = "show a named prefix; its text only with --reveal",
-	.options = { specs, ARRAY_SIZE(specs) },
+	.options = { show_specs, ARRAY_SIZE(show_specs) },
 	.args_size = sizeof(struct args),
 	.run = run_show,
 };

@@ -20,7 +20,7 @@ static const struct option_spec specs[] = {
 	  "how often to look", .min = 1, .max = 3600 },
 	{ "limit", OPTION_UNSIGNED, offsetof(struct args, limit), "20", "N",
 	  "show at most so many families", .min = 1, .max = 200 },
-	CLI_OPTIONS(struct args),
+	CLI_LOCAL_OPTIONS(struct args),
 };
 
 static const struct column columns[] = {

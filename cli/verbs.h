@@ -15,7 +15,7 @@
 	X(budget_ls) X(budget_unpark) \
 	X(why) X(top) X(explain) X(doctor) \
 	X(hold_on) X(hold_off) X(hold_status) \
-	X(version)
+	X(completion) X(version)
 /* clang-format on */
 
 #define X(name) extern const struct verb verb_##name;

@@ -6,7 +6,7 @@ struct args {
 	struct cli cli;
 };
 
-static const struct option_spec specs[] = { CLI_OPTIONS(struct args) };
+static const struct option_spec specs[] = { CLI_LOCAL_OPTIONS(struct args) };
 
 static int
 run(struct cli *cli)

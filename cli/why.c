@@ -14,7 +14,7 @@ struct args {
 
 static const struct option_spec specs[] = {
 	PAGE_OPTION(struct args),
-	CLI_OPTIONS(struct args),
+	CLI_LOCAL_OPTIONS(struct args),
 };
 
 struct story {

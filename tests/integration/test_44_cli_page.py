@@ -69,6 +69,8 @@ def test_what_cannot_be_is_said(scheduler):
 
 def test_words_that_mean_nothing_are_refused(server):
     for words in (["hold", "off", "triage"], ["worker", "ls", "x"], ["wait", "x"],
-                  ["job", "show", "99999999999999999999-0"], ["version", "1"]):
+                  ["job", "show", "99999999999999999999-0"]):
         said = warmq(*words, "--redis", server.url, check=2)
         assert words[-1] in said or "Say which" in said, said
+    assert '"1" is a word too many' in warmq("version", "1", check=2)
+    assert "There is no option --redis" in warmq("version", "--redis", server.url, check=2)

@@ -42,7 +42,7 @@ def test_help_of_each_verb_is_the_same_however_it_is_asked_for():
         words = verb.split()
         code, page, errors = run("help", *words)
         assert code == 0 and errors == "" and page.startswith(f"warmq {verb}"), verb
-        assert "--redis URL" in page and "--help" in page
+        assert "--help" in page
         assert run(*words, "--help") == run(*words, "-h") == (0, page, "")
 
 
@@ -180,7 +180,7 @@ def test_without_redis_every_verb_says_where_it_looked_and_what_to_do():
     covered = {verb for verb in verbs() for words in NEEDS_REDIS
                if (words + " ").startswith(verb + " ")}
     assert set(verbs()) - covered == {"dev", "demo", "prefix put", "why", "top", "explain",
-                                      "version"}
+                                      "completion", "version"}
 
 
 def test_a_redis_that_refuses_is_not_called_absent(server):
@@ -251,3 +251,26 @@ def test_a_long_wait_shows_how_far_it_is_on_a_terminal_only(server, scheduler, i
     assert "waiting" in on_terminal(*words) and "0/1" in on_terminal(*words)
     assert run(*words)[1] == "" and "waiting" not in run(*words)[2]
     assert "\033[K" not in on_terminal(*words, "--json")
+
+
+def complete(*words):
+    """What bash offers for the last word."""
+    script = (f"source <({WARMQ} completion); COMP_WORDS=({' '.join(repr(w) for w in words)}); "
+              f"COMP_CWORD={len(words) - 1}; _warmq; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30,
+                          check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_bash_completes_every_verb_and_every_option():
+    first = {verb.split()[0] for verb in verbs()}
+    assert complete("warmq", "") == complete("warmq", "help", "") == first | {"help"}
+    assert complete("warmq", "h") == {"help", "hold"}
+    for verb in verbs():
+        words = verb.split()
+        options = set(re.findall(r"^  (--[a-z-]+)", run(*words, "--help")[1], re.M))
+        assert complete("warmq", *words, "--") == options, verb
+        assert words[-1] in complete("warmq", *words), verb
+    assert complete("warmq", "wait", "1-0", "--t") == {"--timeout"}
+    assert complete("warmq", "job", "") == {"ls", "show", "cancel", "retry", "drop"}
