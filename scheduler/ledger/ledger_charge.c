@@ -177,17 +177,20 @@ open_verdict(const struct charge *charge, uint32_t node, struct verdict *verdict
 	verdict->cause = ledger_judge(&facts);
 }
 
-/* The part of [from, end) that was written, and the part that was paid in full. */
+/* The part of [from, end) that was written, and the part that was paid in full.  Where
+ * only what is marked is cached, the rest is no miss; but what drifts would have been
+ * marked. */
 static void
 measure(const struct charge *charge, uint64_t from, struct verdict *verdict)
 {
+	bool explicit = charge->call->explicit && verdict->cause != LEDGER_DRIFT;
 	uint64_t marked = charge->read + charge->written;
 	uint64_t begin = MAX(from, charge->read), stop = MIN(verdict->end, marked);
 
 	verdict->written = stop > begin ? stop - begin : 0;
 	begin = MAX(from, marked);
 	verdict->full =
-		!charge->call->explicit && verdict->end > begin
+		!explicit && verdict->end > begin
 			? MIN(verdict->end - begin, charge->uncached - charge->full)
 			: 0;
 }

@@ -4,7 +4,7 @@ could be avoided, what changed, and how long the cache really keeps what was pai
 import time
 import urllib.request
 
-from fleet import anthropic_body, wait_until
+from fleet import anthropic_body, long_text, wait_until
 from stack import Stack
 
 HOUR = 3600000
@@ -117,3 +117,28 @@ def test_requests_that_do_not_come_through_warmq_are_seen(browser, tmp_path):
         browser.wait_text("Somebody else uses an account", ".why.held")
         browser.wait_text("Not through WarmQ")
         assert f'warmq_outside_requests{{budget="{account["name"]}"}}' in stack.metrics()
+
+
+def test_thousands_of_one_job_families_are_one_line_with_cause_and_cost(browser, tmp_path):
+    """A clock in the prompt: each job pays for all of it, and the page says why and how much."""
+    with Stack(tmp_path, knobs={"job_ms": 20}) as stack:
+        stack.start_all(1, 30)
+        stack.enqueue([anthropic_body("Why?", f"It is 12:{n // 60:02}:{n % 60:02}. You are the desk. " +
+                                      long_text(3000, "policy ")) for n in range(60)], "a",
+                      route="clock")
+        stack.collect(60, 60, "a")
+        drift = wait_until(lambda: next((one for one in stack.api("ledger")["week"]["causes"]
+                                         if one["cause"] == "drift" and one["calls"] > 50), None),
+                           60, "drift")
+        singles = stack.api("families?show=families")["singles"]
+        assert singles["families"] == 60 and singles["uncached"] > 60 * 2900
+        assert drift["full"] + drift["written"] > 50 * 2900 and drift["extra"] > 0
+        browser.open(stack.url + "#/families")
+        browser.wait_text("60 families of one job each", ".folded")
+        browser.wait_text("Cause: drift.", ".folded")
+        text = browser.text(".folded")
+        assert f"{drift['written'] + drift['full']:,} tokens" in text
+        assert f"${drift['extra']:.2f} more than reading" in text
+        assert browser.eval("document.querySelectorAll('main tbody tr').length") == 0
+        browser.do("click", selector=".folded a")
+        browser.wait("document.querySelectorAll('main tbody tr').length === 50")
