@@ -230,7 +230,8 @@ oracle_start_is_ruled(const struct oracle *oracle)
 	       weather->redis_restarts == 0 && weather->clock_steps == 0 &&
 	       weather->clogs == 0 && weather->partitions == 0 &&
 	       weather->hold_flips == 0 && weather->outage_us == 0 &&
-	       weather->wire.cut_permille == 0 && weather->deaf_permille == 0;
+	       weather->wire.cut_permille == 0 && weather->deaf_permille == 0 &&
+	       weather->cut_off_us == 0;
 }
 
 /* Since when a family could have started a job and has started none. */

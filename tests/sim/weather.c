@@ -12,6 +12,7 @@
 #define PAUSES    UINT64_C(63053)
 #define STOPS     UINT64_C(640044)
 #define MONEY     UINT64_C(6500003)
+#define CUT_OFF   UINT64_C(67002)
 #define DEAF      UINT64_C(66104)
 #define TOOLS     UINT64_C(620067)
 
@@ -388,6 +389,19 @@ draw_no_money(struct weather *weather, struct prng *prng)
 	            weather->broke_at_us + weather->broke_us + 20 * SECOND_US);
 }
 
+/* Some workers, or all, reach no provider for a while. */
+static void
+draw_cut_off(struct weather *weather, struct prng *prng)
+{
+	weather->cut_off_at_us = prng_between(prng, 1, 20) * SECOND_US;
+	weather->cut_off_us = prng_between(prng, 5, 90) * SECOND_US;
+	weather->cut_off_workers =
+		(uint32_t)prng_between(prng, 1, weather->workers_count);
+	weather->safety_us =
+		MAX(weather->safety_us,
+	            weather->cut_off_at_us + weather->cut_off_us + 20 * SECOND_US);
+}
+
 enum oddity {
 	ODDITY_IMPATIENT,
 	ODDITY_TIGHT,
@@ -449,6 +463,7 @@ draw_oddities(struct weather *weather)
 	struct prng stops = fork_apart(weather, STOPS);
 	struct prng money = fork_apart(weather, MONEY);
 	struct prng deaf = fork_apart(weather, DEAF);
+	struct prng cut_off = fork_apart(weather, CUT_OFF);
 
 	if (prng_chance(&forgetful, 40))
 		draw_forgetful(weather, &forgetful);
@@ -460,6 +475,8 @@ draw_oddities(struct weather *weather)
 		weather->worker_stops = (uint32_t)prng_between(&stops, 1, 6);
 	if (prng_chance(&money, 50))
 		draw_no_money(weather, &money);
+	if (prng_chance(&cut_off, 50))
+		draw_cut_off(weather, &cut_off);
 	if (prng_chance(&deaf, 60))
 		weather->deaf_permille = (uint32_t)prng_between(&deaf, 20, 500);
 }
@@ -507,6 +524,7 @@ weather_clear(struct weather *weather)
 	weather->wire = CALM_WIRE;
 	weather->wake_lost_permille = 0;
 	weather->deaf_permille = 0;
+	weather->cut_off_us = 0;
 	weather->provider_changes = false;
 	if (weather->keeps_trouble)
 		return;

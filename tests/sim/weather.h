@@ -70,6 +70,8 @@ struct weather {
 	uint64_t clock_step_us_max;
 	uint64_t outage_at_us, outage_us; /* Redis is away and loses nothing; 0: never */
 	uint64_t broke_at_us, broke_us;   /* the accounts have no money; 0: never */
+	uint64_t cut_off_at_us, cut_off_us; /* some workers reach no provider; 0: never */
+	uint32_t cut_off_workers;           /* so many of them */
 	uint32_t
 		deaf_permille; /* answers to grants and looks that tell a ruler nothing */
 	bool stranger;         /* a worker that somebody else wrote */

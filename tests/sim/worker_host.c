@@ -283,6 +283,7 @@ worker_host_init(struct worker_host *worker, uint32_t index, struct wire_hub *hu
 		.trace = hub->trace,
 		.site = site,
 		.weather = weather,
+		.index = index,
 		.wire = {
 			.hub = hub,
 			.name = worker->name,

@@ -37,6 +37,7 @@ struct worker_host {
 	const struct weather *weather;
 	struct wire wire;
 	struct prng prng;
+	uint32_t index;
 	char name[16];
 	char pool[16];
 

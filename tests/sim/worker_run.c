@@ -2,6 +2,7 @@
 
 #include "common/codec/protocol.h"
 #include "tests/sim/payload.h"
+#include "tests/sim/producer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #define PARK_MS       1000  /* a 429 without retry-after */
 #define SPEND_MS      60000 /* nobody pays that quickly */
 #define RESULT_TTL_MS 3600000
+#define UNREACHED_MS  2000
 
 enum fetch {
 	FETCH_PAYLOAD,
@@ -289,6 +291,30 @@ draw_tool_tokens(const struct worker_run *run)
 	return (uint32_t)prng_between(&worker->prng, 100, 10000);
 }
 
+static bool
+is_cut_off(const struct worker_host *worker)
+{
+	const struct weather *weather = worker->weather;
+	uint64_t now_us = worker->agenda->now_us;
+
+	return worker->index < weather->cut_off_workers &&
+	       now_us >= weather->cut_off_at_us &&
+	       now_us - weather->cut_off_at_us < weather->cut_off_us;
+}
+
+static void
+end_unreached(struct worker_run *run, struct span upstream)
+{
+	end(run, (struct agent_outcome){
+			 .end = AGENT_UNSENT,
+			 .delay_ms = UNREACHED_MS,
+			 .park_ms = 1, /* so that the scheduler hears of it */
+			 .reason = SPAN("unreached"),
+			 .missed = upstream,
+			 .usage = protocol_usage_none(),
+		 });
+}
+
 static void
 send_request(struct worker_run *run)
 {
@@ -300,8 +326,14 @@ send_request(struct worker_run *run)
 		.frozen_until_us = &worker->frozen_until_us,
 	};
 	struct site_ask ask;
+	struct span upstream;
 
 	fill_ask(run, &ask);
+	upstream = span_from(producer_upstream((uint32_t)ask.account));
+	if (is_cut_off(worker)) {
+		end_unreached(run, upstream);
+		return;
+	}
 	ask.nonce = worker->disk_nonce;
 	ask.pool = id_of(span_from(worker->pool), 0);
 	run->phase = WORKER_RUN_SENT;
@@ -311,7 +343,7 @@ send_request(struct worker_run *run)
 	trace_line(worker->trace, "%s %s is sent as request %" PRIu64, worker->name,
 	           run->id, run->call->number);
 	agenda_in(worker->agenda, run->timeout_ms * 1000, on_timeout, run, run->number);
-	agent_sent(worker->agent, run->sent_ms, run->slot, run->q, SPAN("up"),
+	agent_sent(worker->agent, run->sent_ms, run->slot, run->q, upstream,
 	           run->deliveries);
 }
 
