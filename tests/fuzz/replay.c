@@ -74,6 +74,10 @@ load(const char *directory, const char *name)
 	if (!input->data)
 		abort();
 	input->size = fread(input->data, 1, INPUT_SIZE, file);
+	if (fgetc(file) != EOF) {
+		fprintf(stderr, "%s: has more than %d bytes\n", path, INPUT_SIZE);
+		exit(EXIT_FAILURE);
+	}
 	(void)fclose(file);
 	inputs_count++;
 }
@@ -94,9 +98,13 @@ load_all(const char *directory)
 		fprintf(stderr, "%s: %s\n", directory, strerror(errno));
 		exit(EXIT_FAILURE);
 	}
+	if (count == 0 || count > INPUTS_MAX) {
+		fprintf(stderr, "%s: has %d inputs; 1 to %d can be replayed\n", directory,
+		        count, INPUTS_MAX);
+		exit(EXIT_FAILURE);
+	}
 	for (int i = 0; i < count; i++) {
-		if (inputs_count < INPUTS_MAX)
-			load(directory, names[i]->d_name);
+		load(directory, names[i]->d_name);
 		free(names[i]);
 	}
 	free(names);
@@ -200,9 +208,8 @@ main(int argc, char **argv)
 		now_size = inputs[i].size;
 		run();
 	}
-	if (inputs_count > 0)
-		hunt(argc > 2 ? strtoull(argv[2], NULL, 10) : ROUNDS,
-		     argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
+	hunt(argc > 2 ? strtoull(argv[2], NULL, 10) : ROUNDS,
+	     argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
 	for (size_t i = 0; i < inputs_count; i++)
 		free(inputs[i].data);
 	return EXIT_SUCCESS;
