@@ -1,6 +1,5 @@
 #include "common/codec/answer.h"
 #include "common/codec/when.h"
-#include "common/error.h"
 #include "common/text.h"
 
 #include <strings.h>

@@ -2,7 +2,6 @@
 #include "common/io/config.h"
 
 #include "common/io/config_value.h"
-#include "common/text.h"
 
 static void
 indent(struct buffer *out, unsigned depth)

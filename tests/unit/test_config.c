@@ -1,6 +1,5 @@
 #include "common/io/config.h"
 #include "common/io/config_models.h"
-#include "common/io/config_table.h"
 #include "tests/lib/suite.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* The scheduler without sockets, against written answers: whom it obeys, what it asks,
  * and what it makes of answers that are late, lost, or not what it hoped for. */
-#include "common/codec/protocol_record.h"
 #include "scheduler/ruler_view.h"
 #include "tests/lib/ruler_rig.h"
 #include "tests/lib/suite.h"
