@@ -1,4 +1,16 @@
-/* assemble_inside.h - what the front of the assembler and its two dialects share. */
+/* assemble_inside.h - what the front of the assembler and its two dialects share.
+ *
+ *   assemble.c            bytes ──► events, keeps them, decides which result it is
+ *   assemble_anthropic.c  event ──► message and blocks ──► the object
+ *   assemble_chat.c       event ──► message and choices ──► the object
+ *
+ * One rule holds for both dialects: what cannot be placed for sure is given up, never
+ * guessed, since the events are kept until the end and say it all.  Giving up is no
+ * error: a step answers 0 then, and below 0 only when memory is out.
+ *
+ * All of it belongs to the assembler and dies with it; spans into `tape` live until the
+ * next event.  Everything kept counts towards options.size_max; lists are bounded by
+ * ASSEMBLE_BLOCKS_MAX and ASSEMBLE_MEMBERS_MAX, since indexes come from outside. */
 #ifndef COMMON_CODEC_ASSEMBLE_INSIDE_H
 #define COMMON_CODEC_ASSEMBLE_INSIDE_H
 
@@ -7,15 +19,13 @@
 #include "common/codec/sse.h"
 #include "common/codec/tape.h"
 
-#define ASSEMBLE_BLOCKS_MAX                                         \
-	4096 /* content blocks, choices or tool calls of one answer \
-	      */
+/* Content blocks, choices or tool calls of one answer. */
+#define ASSEMBLE_BLOCKS_MAX 4096
 
 /* One content block (anthropic), tool call or choice (chat). */
 struct assemble_block {
 	struct assemble_members members;
-	struct assemble_members
-		inner; /* chat: the message of a choice, function of a call */
+	struct assemble_members inner; /* chat: message of a choice, function of a call */
 	struct assemble_members lists; /* chat: log probabilities of a choice */
 	struct assemble_block *calls;  /* chat: tool calls of a choice */
 	unsigned calls_count;

@@ -1,4 +1,14 @@
-/* envelope_field.h - one field of a job: from its text to its place in the envelope. */
+/* envelope_field.h - one field of a job: from its text to its place in the envelope.
+ *
+ *   "hold_max", "30s" ── row of envelope_fields[] ──► envelope.hold_max_ms = 30000
+ *                              └─► "`hold_max` must be …, not 30"
+ *
+ * The table is the list that producers read in docs/ENVELOPE.md: a test holds one against
+ * the other.  A field that is named there but not built is ERR_UNSUPPORTED, a name that
+ * is not there ERR_MALFORMED with the nearest known one: nothing is ignored in silence.
+ *
+ * Spans of the envelope borrow from the value, or from the scratch where a value had to
+ * be written anew (betas in one order). */
 #ifndef COMMON_CODEC_ENVELOPE_FIELD_H
 #define COMMON_CODEC_ENVELOPE_FIELD_H
 

@@ -1,4 +1,11 @@
-/* splice_parts.h - what rendering a job and rendering a warm-up have in common. */
+/* splice_parts.h - what rendering a job and rendering a warm-up have in common.
+ *
+ *   splice_render (splice.c)     segments + own part + tail
+ *   splice_call (splice_call.c)  segments + as little as makes them a request
+ *        └─────── both: splice_parts_put ───────┘
+ *
+ * That the segments of both are written here, from the same px values and the same bits,
+ * is what makes a warm-up warm: the provider compares bytes. */
 #ifndef COMMON_CODEC_SPLICE_PARTS_H
 #define COMMON_CODEC_SPLICE_PARTS_H
 
