@@ -442,7 +442,7 @@ END_TEST
  * worker dies: of two credits that lay there one would be taken beside the other. */
 START_TEST(credit_below_a_lane_that_shuts_is_not_taken_beside_its_next_writer)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S/A", 5);
 	drain(rig);
@@ -480,7 +480,7 @@ pause_family(struct core_rig *rig, const char *name, bool on)
 
 START_TEST(credit_of_a_paused_family_goes_to_one_that_may_start)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.stopped = true; /* nobody takes it before the pause */
 	(void)core_rig_admit(rig, "S/A", 5);
@@ -505,7 +505,7 @@ END_TEST
  * again is another thing, and was not done. */
 START_TEST(credit_of_a_paused_family_is_not_taken_for_revoked_when_it_was_given)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	rig->knobs.stopped = true;
 	core_rig_run(rig, 100);
@@ -534,7 +534,7 @@ END_TEST
 
 START_TEST(credit_of_a_paused_family_that_comes_back_is_not_left_there)
 {
-	struct core_rig *rig = fresh(20);
+	struct core_rig *rig = core_rig_fresh(20);
 
 	(void)core_rig_admit(rig, "S/A", 5);
 	(void)core_rig_admit(rig, "S/B", 5);
