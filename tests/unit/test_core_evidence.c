@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(evidence_the_leader_teaches_p_of_the_deepest_marked_node)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence = judge(rig, 0, 30012);
 
 	expect(&evidence, EVIDENCE_MISS, EVIDENCE_MISS);
@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(evidence_what_covers_a_node_covers_all_above)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence;
 
 	(void)judge(rig, 0, 30012);
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(evidence_the_first_read_that_only_an_ancestor_explains_is_its_p)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence;
 
 	(void)judge(rig, 0, 30012);
@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(evidence_a_read_of_less_than_half_the_estimate_is_of_something_else)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence;
 
 	(void)judge(rig, 0, 30012);
@@ -130,7 +130,7 @@ END_TEST
 
 START_TEST(evidence_with_markers_past_the_boundary_p_is_the_first_read)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence;
 
 	family_of(rig)->flags |= EVENT_FAMILY_TAIL_MARKED;
@@ -145,7 +145,7 @@ END_TEST
 
 START_TEST(evidence_nothing_read_and_nothing_written_is_zero)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence = judge(rig, 0, 0);
 
 	expect(&evidence, EVIDENCE_ZERO, EVIDENCE_ZERO);
@@ -157,7 +157,7 @@ END_TEST
 
 START_TEST(evidence_unknown_usage_is_silent)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence = judge(rig, EVENT_UNKNOWN, 5);
 
 	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(evidence_without_a_time_proves_nothing)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	uint32_t index = family_find(rig->core, core_rig_node(rig, "M")->id);
 	struct event_usage usage = {
 		.g = 1, .sent_ms = EVENT_UNKNOWN, .first_ms = EVENT_UNKNOWN, .read = 30000
@@ -186,7 +186,7 @@ END_TEST
 
 START_TEST(evidence_needs_a_marker_that_the_request_carried_for_certain)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct family *family = family_of(rig);
 	struct evidence evidence;
 
@@ -207,7 +207,7 @@ END_TEST
 
 START_TEST(evidence_of_marks_that_changed_twice_since_is_silent)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct family *family = family_of(rig);
 	struct evidence evidence;
 
@@ -231,7 +231,7 @@ END_TEST
 
 START_TEST(evidence_of_an_unmarked_start_is_silent_after_a_restart)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence;
 
 	core_rig_restart(rig);
@@ -246,7 +246,7 @@ END_TEST
 
 START_TEST(evidence_where_nobody_pays_for_writing_zero_is_a_miss)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct evidence evidence;
 
 	rig->core->models[0].traits.needs_marker = false;

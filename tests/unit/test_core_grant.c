@@ -73,7 +73,7 @@ disturb(struct core_rig *rig, const char *name)
 
 START_TEST(grant_has_one_outcome_before_there_is_a_second)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct command_list list;
 	struct event event;
 
@@ -92,7 +92,7 @@ END_TEST
 
 START_TEST(grant_says_nothing_that_redis_knows_already)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	uint32_t grants;
 
 	(void)core_rig_admit(rig, "S", 5);
@@ -107,7 +107,7 @@ END_TEST
 
 START_TEST(grant_raises_g_for_credits_and_not_for_ranks)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct command_list list;
 	const struct command_grant *grant;
 
@@ -125,7 +125,7 @@ END_TEST
 
 START_TEST(grant_refused_takes_over_the_stored_g_and_says_it_again)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 
 	(void)core_rig_admit(rig, "S", 5);
 	core_rig_node(rig, "S")->g = 7; /* somebody else's past */
@@ -143,7 +143,7 @@ END_TEST
 
 START_TEST(grant_of_a_deleted_record_begins_anew)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct core_rig_node *node;
 
 	rig->knobs.stopped = false;
@@ -166,7 +166,7 @@ END_TEST
 
 START_TEST(grant_is_made_again_when_holds_end_on_a_lane_that_should_be_open)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 
 	rig->knobs.stopped = false;
 	(void)core_rig_admit(rig, "S", 5);
@@ -185,7 +185,7 @@ END_TEST
 
 START_TEST(grant_older_than_memory_asks_for_a_rebuild)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct command_list list;
 	struct event event;
 
@@ -204,7 +204,7 @@ END_TEST
 
 START_TEST(grant_whose_answer_was_lost_is_said_again_without_a_second_credit)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct family *family;
 
 	rig->knobs.deaf = 1;
@@ -224,7 +224,7 @@ END_TEST
 
 START_TEST(grant_is_proved_by_an_event_of_its_generation)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct event event = { .kind = EVENT_START };
 	struct command_list list;
 
@@ -250,7 +250,7 @@ END_TEST
 /* A canary waits in S while somebody from elsewhere proves that S can be read. */
 START_TEST(grant_opens_with_an_until_also_while_a_credit_is_out)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct event event = { .kind = EVENT_DONE };
 	struct core_rig_node *node;
 
@@ -282,7 +282,7 @@ END_TEST
 
 START_TEST(grant_opens_with_an_until_and_shortens_it_only_with_a_new_g)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct core_rig_node *node;
 
 	rig->knobs.stopped = false;
@@ -303,7 +303,7 @@ END_TEST
 
 START_TEST(grant_of_other_marks_waits_for_the_credit)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct lane *leaf, *above;
 
 	(void)core_rig_admit(rig, "S/A", 5);
@@ -327,7 +327,7 @@ END_TEST
 
 START_TEST(grant_names_the_segments_root_first)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct command_list list;
 	const struct command_grant *grant;
 
@@ -345,7 +345,7 @@ END_TEST
 
 START_TEST(grant_leaves_ancestors_that_gate_nobody_alone)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 
 	(void)core_rig_admit(rig, "T/S/A", 5); /* S and A are marked, T is not */
 	core_rig_run(rig, 10);
@@ -419,7 +419,7 @@ END_TEST
 
 START_TEST(grant_answers_of_nobody_are_ignored)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct event event = { .kind = EVENT_GRANTED };
 
 	event.granted.lane.node = (struct id128){ 9, 9 };
@@ -434,7 +434,7 @@ END_TEST
 
 START_TEST(grant_refused_after_a_lost_answer_by_a_third_is_not_taken_for_done)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct event event = { .kind = EVENT_WORK };
 	struct command_list list;
 

@@ -22,7 +22,7 @@ fresh(void)
 
 START_TEST(model_before_anything_is_known_the_first_reader_goes_at_once)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 
 	ck_assert_uint_eq(model_check_after(model_of(rig)), 0);
 	ck_assert_uint_eq(model_recheck_after(rig->core, model_of(rig)), 2000);
@@ -32,7 +32,7 @@ END_TEST
 
 START_TEST(model_lag_is_the_time_of_the_first_hit)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct model *model = model_of(rig);
 
 	model_take_hit(rig->core, model, 120, 0);
@@ -47,7 +47,7 @@ END_TEST
 
 START_TEST(model_lag_after_a_miss_is_that_of_the_next_hit)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct model *model = model_of(rig);
 
 	model_take_hit(rig->core, model, 80, 0);
@@ -63,7 +63,7 @@ END_TEST
 
 START_TEST(model_lag_is_never_believed_beyond_its_limit)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct model *model = model_of(rig);
 
 	model_take_miss(rig->core, model, 5000);
@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(model_a_first_reader_that_was_late_for_other_reasons_teaches_no_lag)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 
 	model_take_hit(rig->core, model_of(rig), 3000, 0);
 	ck_assert_uint_eq(model_check_after(model_of(rig)), 0);
@@ -85,7 +85,7 @@ END_TEST
 
 START_TEST(model_is_trusted_after_twenty_proofs_in_a_row_until_a_miss)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct model *model = model_of(rig);
 
 	for (int i = 0; i < 19; i++)
@@ -103,7 +103,7 @@ END_TEST
 
 START_TEST(model_patience_is_three_times_the_slowest_leader_within_bounds)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct model *model = model_of(rig);
 	uint64_t long_hold = 1000000;
 
@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(model_life_is_the_ttl_less_a_margin)
 {
-	struct core_rig *rig = core_rig_fresh();
+	struct core_rig *rig = fresh();
 	struct model *model = model_of(rig);
 
 	ck_assert_uint_eq(model_life(rig->core, model, 300000), 290000);
