@@ -4,7 +4,7 @@
 
 #include <strings.h>
 
-#define RETRY_AFTER_MAX_MS INT64_C(86400000) /* longer is a mistake or a spend cap */
+#define RETRY_AFTER_MAX_MS INT64_C(86400000) /* whoever asks for more gets this */
 
 static bool
 name_is(struct span name, const char *wanted)
@@ -98,7 +98,7 @@ retry_after(struct span value, uint64_t now_ms)
 		ms = at_ms > now_ms ? (int64_t)(at_ms - now_ms) : 0;
 	else if (!take_decimal(&rest, &ms) || rest.len > 0)
 		return ANSWER_UNKNOWN;
-	return ms <= RETRY_AFTER_MAX_MS ? ms : ANSWER_UNKNOWN;
+	return MIN(ms, RETRY_AFTER_MAX_MS);
 }
 
 static int64_t
@@ -109,7 +109,7 @@ retry_after_milli(struct span value)
 
 	if (!take_decimal(&rest, &milli) || rest.len > 0)
 		return ANSWER_UNKNOWN;
-	return milli / 1000 <= RETRY_AFTER_MAX_MS ? milli / 1000 : ANSWER_UNKNOWN;
+	return MIN(milli / 1000, RETRY_AFTER_MAX_MS);
 }
 
 /* Vendors answer -1 where they do not know. */

@@ -155,6 +155,8 @@ START_TEST(answer_waits_as_long_as_it_is_told)
 		{ "retry-after", "-5", ANSWER_UNKNOWN },
 		{ "retry-after", "", ANSWER_UNKNOWN },
 		{ "retry-after", "99999999999999999999", ANSWER_UNKNOWN },
+		{ "retry-after", "31536000", 86400000 },
+		{ "retry-after", "Wed, 04 Nov 2099 12:00:20 GMT", 86400000 },
 		{ "retry-after-ms", "250", 250 },
 		{ "retry-after-ms", "250.9", 250 },
 		{ "x-other", "1", ANSWER_UNKNOWN },
