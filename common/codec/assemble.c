@@ -179,6 +179,8 @@ on_event(void *context, const struct sse_event *event)
 	bool done = span_equals(event->data, SPAN("[DONE]"));
 	int err = 0;
 
+	if (assemble->ended)
+		return 0;
 	if (!done) {
 		err = tape_parse(&assemble->tape, event->data, &where);
 		if (err == ERR_MEMORY)
@@ -188,6 +190,7 @@ on_event(void *context, const struct sse_event *event)
 		return buffer_error(&assemble->events);
 	if (done) {
 		assemble->complete = true;
+		assemble->ended = assemble->options.dialect != DIALECT_RAW;
 		return 0;
 	}
 	if (err < 0)
@@ -259,6 +262,12 @@ bool
 assemble_began(const struct assemble *assemble)
 {
 	return assemble->began;
+}
+
+bool
+assemble_ended(const struct assemble *assemble)
+{
+	return assemble->ended;
 }
 
 const struct usage *

@@ -62,6 +62,10 @@ MUST_USE int assemble_feed(struct assemble *assemble, struct span bytes);
  * says it early, usage is known.  Pings and comments do not count. */
 bool assemble_began(const struct assemble *assemble);
 
+/* True once the stream has said that it is over (message_stop, [DONE]): the answer is
+ * whole, whatever becomes of the connection.  What comes behind it is no part of it. */
+bool assemble_ended(const struct assemble *assemble);
+
 /* What is known of usage so far; unknown before the first event. */
 const struct usage *assemble_usage(const struct assemble *assemble);
 

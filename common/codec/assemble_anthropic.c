@@ -181,6 +181,7 @@ static int
 on_message_stop(struct assemble *assemble)
 {
 	assemble->complete = true;
+	assemble->ended = true;
 	return 0;
 }
 

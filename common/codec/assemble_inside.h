@@ -45,6 +45,7 @@ struct assemble {
 	bool usage_finished;
 	bool began;
 	bool complete;
+	bool ended; /* by an event that says so */
 	const char *why_sse;
 
 	struct assemble_members message;
