@@ -238,34 +238,21 @@ START_TEST(ledger_documents_of_the_same_length_are_no_drift)
 }
 END_TEST
 
+/* Also where a marker has to ask, and nobody asked: we mark what is shared. */
 START_TEST(ledger_drift_counts_what_is_paid_in_full_without_a_write)
 {
-	set_up();
-	for (uint64_t n = 1; n <= 3; n++) {
-		struct ledger_call call = single(call_of(n, T0 + n * 1000), n, true);
+	for (int explicit = 0; explicit < 2; explicit ++) {
+		set_up();
+		for (uint64_t n = 1; n <= 3; n++) {
+			struct ledger_call call =
+				single(call_of(n, T0 + n * 1000), n, true);
 
-		call.explicit = false;
-		call.uncached = PREFIX + 20;
-		take(call);
+			call.explicit = explicit;
+			call.uncached = PREFIX + 20;
+			take(call);
+		}
+		ck_assert_uint_eq(full_for(LEDGER_DRIFT), PREFIX);
 	}
-	ck_assert_uint_eq(full_for(LEDGER_DRIFT), PREFIX);
-}
-END_TEST
-
-/* Where a marker has to ask, nobody asked: we mark what is shared, and this never is. */
-START_TEST(ledger_drift_counts_what_nobody_marked)
-{
-	set_up();
-	for (uint64_t n = 1; n <= 4; n++) {
-		struct ledger_call call = single(call_of(n, T0 + n * 1000), n, true);
-
-		call.uncached = PREFIX + 20;
-		take(call);
-		call = single(call_of(100 + n, T0 + n * 1000), n, false);
-		call.uncached = PREFIX + 20;
-		take(call); /* a document has no cause */
-	}
-	ck_assert_uint_eq(full_for(LEDGER_DRIFT), 2 * PREFIX);
 }
 END_TEST
 
@@ -1168,7 +1155,6 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_prefixes_of_one_job_that_look_alike_are_drift,
            ledger_documents_of_the_same_length_are_no_drift,
            ledger_drift_counts_what_is_paid_in_full_without_a_write,
-           ledger_drift_counts_what_nobody_marked,
            ledger_a_sketch_knows_what_is_nearly_the_same,
            ledger_what_lived_shorter_than_asked_is_a_ttl_mismatch,
            ledger_what_should_be_there_was_evicted_early,
