@@ -116,7 +116,8 @@ ruler_admit_set_tries(struct ruler *ruler, struct span text)
 		tries = 0;
 	if (!is_same(&admit->stored, &last))
 		return;
-	admit->tries = (uint32_t)tries + 1;
+	/* Who lost the connection and took the rule again has not died. */
+	admit->tries = (uint32_t)tries + !is_same(&admit->announced, &last);
 	admit->isolates = admit->tries > RULER_TRIES_MAX;
 	admit->isolated = ISOLATED_MAX;
 	admit->kills = admit->isolates && span_equals(state, SPAN("parsing")) &&
@@ -150,6 +151,7 @@ write_try(struct ruler *ruler, enum ruler_call kind, const char *state,
 void
 ruler_admit_announce(struct ruler *ruler, struct call_list *out)
 {
+	ruler->admit.announced = ruler->admit.stored;
 	write_try(ruler, RULER_CALL_NOTE, ruler->admit.kills ? "parsing" : "-", out);
 }
 

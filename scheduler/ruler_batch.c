@@ -251,7 +251,8 @@ write_family(struct ruler *ruler, const struct ruler_family *family,
 	uint32_t flags = (family->paused ? PROTOCOL_PAUSED : 0) |
 	                 (family->stored_shared ? PROTOCOL_SHARED : 0) |
 	                 (family->opaque ? PROTOCOL_OPAQUE : 0) |
-	                 (ruler_unheld_has(ruler, family->route) ? PROTOCOL_UNHELD : 0);
+	                 (ruler_unheld_has(ruler, family->route) ? PROTOCOL_UNHELD : 0) |
+	                 (family->markable ? PROTOCOL_MARKABLE : 0);
 	struct buffer *text = &ruler->text;
 
 	buffer_clear(text);
@@ -295,6 +296,7 @@ write_families(struct ruler *ruler, struct call_list *out)
 			continue;
 		write_family(ruler, family, out);
 		family->stored = true;
+		family->stored_markable = family->markable;
 		family->stored_input = family->input;
 		family->stored_output = family->output;
 		family->stored_hold_max_ms = family->hold_max_ms;

@@ -73,6 +73,16 @@ fill_family(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
 	copy_field(family->route, sizeof(family->route), job->route);
 }
 
+/* What gates, were its leaf shared: that is for the next ruler, who sees no job. */
+static uint32_t
+gates_if_shared(const struct ruler_family *family, const struct event_model *model)
+{
+	struct lineage lineage = family->lineage;
+
+	lineage.nodes[lineage.count - 1].flags |= LINEAGE_SHARED;
+	return lineage_gates(&lineage, model->needs_marker, model->minimum_tokens);
+}
+
 /* The lineage as this job has it, with what is known of its nodes. */
 static void
 merge_lineage(struct ruler *ruler, struct ruler_family *family,
@@ -95,6 +105,7 @@ merge_lineage(struct ruler *ruler, struct ruler_family *family,
 	gates = lineage_gates(&family->lineage, model.model.needs_marker,
 	                      model.model.minimum_tokens);
 	family->gates = gates & ~leaf;
+	family->markable = gates_if_shared(family, &model.model) & leaf;
 }
 
 /* Another family's lineage knows a node that is shared since now. */
@@ -176,7 +187,8 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 		family->hold_max_ms = job->hold_max_ms;
 
 	shared = family->lineage.nodes[family->lineage.count - 1].flags & LINEAGE_SHARED;
-	if (!was_named || gates != family->gates || shared != family->stored_shared ||
+	if (!was_named || family->markable != family->stored_markable ||
+	    gates != family->gates || shared != family->stored_shared ||
 	    family->hold_max_ms != family->stored_hold_max_ms ||
 	    is_off(family->stored_input, family->input) ||
 	    is_off(family->stored_output, family->output))

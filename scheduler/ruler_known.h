@@ -56,8 +56,9 @@ struct ruler_family {
 	uint64_t hold_max_ms, stored_hold_max_ms; /* 0: no held job yet */
 	uint64_t ttl_ms;                          /* of its markers; 0: the model's */
 	bool stored_shared;
-	uint32_t batch, batch_slot; /* serial of the admit that names it, and where */
-	uint64_t seen_ms;           /* last admission */
+	bool markable, stored_markable; /* its leaf may gate, once it is shared */
+	uint32_t batch, batch_slot;     /* serial of the admit that names it, and where */
+	uint64_t seen_ms;               /* last admission */
 	uint64_t told; /* serial of the last batch of which the core was told */
 	struct ruler_usage_sum sum;
 	char route[RULER_ROUTE_SIZE];

@@ -292,7 +292,7 @@ list_contains(struct span list, struct id128 node)
 }
 
 /* Which nodes are shared is not stored as such: those that gate are, and the family's
- * own by its flag.  Sizes come back with the next job. */
+ * own by its flag; likewise which may be marked.  Sizes come back with the next job. */
 static void
 recover_lineage(const struct protocol_family *record, struct ruler_family *family)
 {
@@ -318,7 +318,8 @@ recover_lineage(const struct protocol_family *record, struct ruler_family *famil
 	leaf = &lineage->nodes[lineage->count - 1];
 	if (record->flags & PROTOCOL_SHARED)
 		leaf->flags |= LINEAGE_SHARED;
-	if (record->marks & (1u << (lineage->count - 1)))
+	if (record->flags & PROTOCOL_MARKABLE ||
+	    record->marks & (1u << (lineage->count - 1))) /* of an older release */
 		leaf->flags |= LINEAGE_MARKABLE;
 }
 
@@ -400,6 +401,7 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	family->stored_shared = record->flags & PROTOCOL_SHARED;
 	family->paused = record->flags & PROTOCOL_PAUSED;
 	family->opaque = record->flags & PROTOCOL_OPAQUE;
+	family->markable = family->stored_markable = record->flags & PROTOCOL_MARKABLE;
 	family->hold_max_ms = family->stored_hold_max_ms = record->hold_max_ms;
 	family->input = family->stored_input = (uint32_t)record->input;
 	family->output = family->stored_output = (uint32_t)record->output;

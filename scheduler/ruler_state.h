@@ -176,6 +176,7 @@ struct ruler_admit {
 	struct ruler_cursor stored;    /* as Redis has it */
 	struct ruler_cursor to;        /* of the batch */
 	struct ruler_cursor survived;  /* we announced the entry behind it, and live */
+	struct ruler_cursor announced; /* where this process took the rule last */
 	uint32_t entry, job;           /* where the next job stands in the head page */
 	uint32_t entry_from, job_from; /* where the batch began */
 	uint32_t entry_fed, job_fed;   /* the core knows all before here */

@@ -25,7 +25,8 @@ enum protocol_flag {
 	PROTOCOL_PAUSED = 1,
 	PROTOCOL_SHARED = 2,
 	PROTOCOL_OPAQUE = 4,
-	PROTOCOL_UNHELD = 8
+	PROTOCOL_UNHELD = 8,
+	PROTOCOL_MARKABLE = 16 /* a marker at its own end can pay, once it is shared */
 };
 
 struct protocol_family {

@@ -119,9 +119,14 @@ local function family_is_paused(family)
 	return byte(family.rec, 6) % 2 == 1
 end
 
+local UNHELD = {} -- by the two digits of the flags
+for flags = 0, 99 do
+	UNHELD[format('%02d', flags)] = floor(flags / 8) % 2 == 1
+end
+
 -- True if holding is switched off for its route (flag 8): no gate stops its jobs.
 local function family_is_unheld(family)
-	return byte(family.rec, 6) >= 56 or byte(family.rec, 5) == 49
+	return UNHELD[sub(family.rec, 5, 6)]
 end
 
 local function family_hold_max(family)

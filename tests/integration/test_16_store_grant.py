@@ -297,3 +297,18 @@ def test_a_record_names_the_model_of_its_family(store):
     assert (store.family(family).flags, store.family(old).flags) == (8, 8)
     with pytest.raises(redis.ResponseError, match="a bar or control character"):
         store.enqueue(Family(3, model="a|b"))
+
+
+def test_a_family_that_may_be_marked_is_held_until_its_route_is_not(store):
+    family = Family(1, flags=16 + 2)
+    store.enqueue(family, 2)
+    assert Worker(store).claim().ids == [] and list(store.held_set()) == [family.lane]
+    store.ok("hold", "off", "me", "triage")
+    store.audit()
+    assert store.family(family).flags == 16 + 8 + 2
+    assert len(Worker(store).claim().ids) == 2
+    store.ok("hold", "on", "me", "triage")
+    store.audit()
+    assert store.family(family).flags == 16 + 2
+    store.enqueue(family, 1)
+    assert Worker(store).claim().ids == []

@@ -5,6 +5,7 @@
 
     with Proxy(tmp / "a.sock", tmp / "redis.sock") as proxy:
         proxy.at(17, "after", then=worker.kill)     # Redis has done it, nobody is told
+        proxy.next("warmq_grant", "late")           # the next one of them
 
 A round trip is one command; numbers count from 1 over all connections of a proxy.  What can
 be done to number n:
@@ -63,6 +64,11 @@ class Trip:
     def call(self):
         if self.then:
             self.then()
+
+
+class Wanted:
+    def __init__(self, word, spared, trip):
+        self.word, self.spared, self.trip = word, spared, trip
 
 
 class Link:
@@ -166,6 +172,7 @@ class Proxy:
         self.last = ""  # the command of the trip that was spoilt last
         self.errors = []
         self.plan = {}
+        self.wanted = collections.deque()
         self.done = []  # numbers of the plan that were met
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -209,6 +216,8 @@ class Proxy:
     def count_trip(self, frame):
         self.count += 1
         trip = self.plan.pop(self.count, None)
+        if not trip and self.wanted and self.wanted[0].word in command_of(frame):
+            trip = self.next_trip()
         if trip:
             self.done.append(self.count)
             self.last = command_of(frame)
@@ -255,3 +264,14 @@ class Proxy:
         assert action in ACTIONS, action
         assert number > self.count, f"trip {number} is over"
         self.plan[number] = Trip(action, then, trips, seconds)
+
+    def next_trip(self):
+        wanted = self.wanted[0]
+        wanted.spared -= 1
+        return wanted.trip if wanted.spared < 0 and self.wanted.popleft() else None
+
+    def next(self, word, action, spared=0, then=None, trips=20, seconds=2):
+        """The next command with this word, when `spared` of them have gone by; a second call
+        is for those behind it."""
+        assert action in ACTIONS, action
+        self.wanted.append(Wanted(word, spared, Trip(action, then, trips, seconds)))
