@@ -1,5 +1,6 @@
 #include "cli/doctor_cursor.h"
 
+#include "cli/store_walk.h"
 #include "common/codec/protocol.h"
 #include "common/text.h"
 
@@ -68,72 +69,46 @@ raise_to_lease(struct protocol_job_id *greatest, struct span lease)
 	raise_to(greatest, field);
 }
 
+struct search {
+	struct store *store;
+	struct protocol_job_id greatest;
+};
+
 static int
-see_key(struct store *store, struct span key, bool leases,
-        struct protocol_job_id *greatest)
+see_leases(void *data, const char *key)
 {
+	struct search *search = data;
 	const struct reply *reply;
-	int code = leases ? STORE_TRY(store, &reply, SPAN("HVALS"), key)
-	                  : STORE_TRY(store, &reply, SPAN("LRANGE"), key, SPAN("0"),
-	                              SPAN("-1"));
-
-	for (size_t i = 0; code == CLI_OK && i < reply->count; i++) {
-		struct span text = reply_text(reply_at(reply, i));
-
-		if (leases)
-			raise_to_lease(greatest, text);
-		else
-			raise_to(greatest, text);
-	}
-	return code;
-}
-
-/* All keys "ns:<kind>:…".  Names are taken out of the answer before the next call. */
-static int
-see_keys(struct store *store, const char *kind, bool leases,
-         struct protocol_job_id *greatest)
-{
-	char cursor[24] = "0";
-	int code;
-
-	do {
-		json_t *names = json_array();
-		const struct reply *reply, *keys;
-		struct span next;
-		const json_t *name;
-		size_t i;
-
-		code = STORE_COMMAND(store, &reply, SPAN("SCAN"), span_from(cursor),
-		                     SPAN("MATCH"), store_key(store, kind, SPAN(":*")),
-		                     SPAN("COUNT"), SPAN("1000"));
-		if (code == CLI_OK) {
-			keys = reply_at(reply, 1);
-			for (i = 0; i < keys->count; i++)
-				json_array_append_new(names, cli_json_text(reply_text(
-								     &keys->items[i])));
-			next = reply_text(reply_at(reply, 0));
-			snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
-		}
-		json_array_foreach(names, i, name)
-		{
-			if (code == CLI_OK)
-				code = see_key(store, span_from(json_string_value(name)),
-				               leases, greatest);
-		}
-		json_decref(names);
-	} while (code == CLI_OK && strcmp(cursor, "0") != 0);
-	return code;
-}
-
-static int
-see_set(struct store *store, const char *name, struct protocol_job_id *greatest)
-{
-	const struct reply *reply;
-	int code = STORE_TRY(store, &reply, SPAN("ZRANGE"),
-	                     store_key(store, name, SPAN("")), SPAN("0"), SPAN("-1"));
+	int code = STORE_TRY(search->store, &reply, SPAN("HVALS"), span_from(key));
 
 	for (size_t i = 0; code == CLI_OK && i < reply->count; i++)
-		raise_to(greatest, reply_text(reply_at(reply, i)));
+		raise_to_lease(&search->greatest, reply_text(reply_at(reply, i)));
+	return code;
+}
+
+static int
+see_list(void *data, const char *key)
+{
+	struct search *search = data;
+	const struct reply *reply;
+	int code = STORE_TRY(search->store, &reply, SPAN("LRANGE"), span_from(key),
+	                     SPAN("0"), SPAN("-1"));
+
+	for (size_t i = 0; code == CLI_OK && i < reply->count; i++)
+		raise_to(&search->greatest, reply_text(reply_at(reply, i)));
+	return code;
+}
+
+static int
+see_set(struct search *search, const char *name)
+{
+	const struct reply *reply;
+	int code = STORE_TRY(search->store, &reply, SPAN("ZRANGE"),
+	                     store_key(search->store, name, SPAN("")), SPAN("0"),
+	                     SPAN("-1"));
+
+	for (size_t i = 0; code == CLI_OK && i < reply->count; i++)
+		raise_to(&search->greatest, reply_text(reply_at(reply, i)));
 	return code;
 }
 
@@ -163,17 +138,17 @@ settle(struct store *store, struct protocol_job_id id, struct cursor *cursor)
 int
 cursor_find(struct store *store, struct cursor *ret_cursor)
 {
-	static const char *const lists[] = { "ready", "back", "now" };
+	static const char *const lists[] = { "ready:", "back:", "now:" };
 	static const char *const sets[] = { "later", "dead", "deadline" };
-	struct protocol_job_id greatest = { 0 };
+	struct search search = { .store = store };
 	int code = CLI_OK;
 
 	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(lists); i++)
-		code = see_keys(store, lists[i], false, &greatest);
+		code = store_walk_keys(store, lists[i], see_list, &search);
 	if (code == CLI_OK)
-		code = see_keys(store, "lease", true, &greatest);
+		code = store_walk_keys(store, "lease:", see_leases, &search);
 	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(sets); i++)
-		code = see_set(store, sets[i], &greatest);
+		code = see_set(&search, sets[i]);
 	*ret_cursor = (struct cursor){ .state = CURSOR_GOOD };
-	return code == CLI_OK ? settle(store, greatest, ret_cursor) : code;
+	return code == CLI_OK ? settle(store, search.greatest, ret_cursor) : code;
 }

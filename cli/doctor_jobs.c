@@ -1,7 +1,7 @@
 /* What waits for people: workers, dead jobs, parked accounts, pauses, switches. */
 #include "cli/doctor.h"
 
-#include "cli/doctor_records.h"
+#include "cli/store_walk.h"
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_record.h"
 #include "common/text.h"
@@ -53,10 +53,17 @@ look_at_workers(struct doctor *doctor)
 	return CLI_OK;
 }
 
+struct orphans {
+	struct doctor *doctor;
+	uint32_t count;
+};
+
 /* Leases that belong to nobody: somebody deleted a session by hand. */
 static int
-see_orphan(struct doctor *doctor, const char *key, uint32_t *count)
+see_orphan(void *data, const char *key)
 {
+	struct orphans *orphans = data;
+	struct doctor *doctor = orphans->doctor;
 	const char *nonce = strrchr(key, ':');
 	static const char *const sets[] = { "workers", "dying" };
 	const struct reply *reply;
@@ -71,7 +78,7 @@ see_orphan(struct doctor *doctor, const char *key, uint32_t *count)
 		if (reply->kind != REPLY_NIL)
 			return CLI_OK;
 	}
-	if (nonce && ++*count <= SHOWN_MAX) {
+	if (nonce && ++orphans->count <= SHOWN_MAX) {
 		char command[DOCTOR_COMMAND_SIZE];
 
 		doctor_say(
@@ -92,38 +99,9 @@ see_orphan(struct doctor *doctor, const char *key, uint32_t *count)
 static int
 look_at_orphans(struct doctor *doctor)
 {
-	char cursor[24] = "0";
-	uint32_t count = 0;
-	int code;
+	struct orphans orphans = { .doctor = doctor };
 
-	do {
-		json_t *names = json_array();
-		const struct reply *reply, *keys;
-		struct span next;
-		const json_t *name;
-		size_t i;
-
-		code = STORE_COMMAND(doctor->store, &reply, SPAN("SCAN"),
-		                     span_from(cursor), SPAN("MATCH"),
-		                     store_key(doctor->store, "lease:*", SPAN("")),
-		                     SPAN("COUNT"), SPAN("1000"));
-		if (code == CLI_OK) {
-			keys = reply_at(reply, 1);
-			for (i = 0; i < keys->count; i++)
-				json_array_append_new(names, cli_json_text(reply_text(
-								     &keys->items[i])));
-			next = reply_text(reply_at(reply, 0));
-			snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
-		}
-		json_array_foreach(names, i, name)
-		{
-			if (code == CLI_OK)
-				code = see_orphan(doctor, json_string_value(name),
-				                  &count);
-		}
-		json_decref(names);
-	} while (code == CLI_OK && strcmp(cursor, "0") != 0);
-	return code;
+	return store_walk_keys(doctor->store, "lease:", see_orphan, &orphans);
 }
 
 /* ---- dead jobs, switches --------------------------------------------------------- */
@@ -213,11 +191,12 @@ look_at_accounts(struct doctor *doctor)
 /* ---- families -------------------------------------------------------------------- */
 
 struct pauses {
+	struct doctor *doctor;
 	uint32_t count;
 };
 
 static void
-see_family(struct doctor *doctor, struct span id, struct span text, void *data)
+see_family(void *data, struct span id, struct span text)
 {
 	struct protocol_family record;
 	struct pauses *pauses = data;
@@ -228,7 +207,7 @@ see_family(struct doctor *doctor, struct span id, struct span text, void *data)
 		return;
 	snprintf(action, sizeof action, "warmq family resume %.*s", (int)MIN(id.len, 64),
 	         id.data);
-	doctor_say(doctor, DOCTOR_WARNING, "paused", action,
+	doctor_say(pauses->doctor, DOCTOR_WARNING, "paused", action,
 	           "the family %.*s (route %.*s) is paused: its jobs wait",
 	           (int)MIN(id.len, 64), id.data, (int)MIN(record.route.len, 100),
 	           record.route.len > 0 ? record.route.data : "");
@@ -237,8 +216,10 @@ see_family(struct doctor *doctor, struct span id, struct span text, void *data)
 static int
 look_at_families(struct doctor *doctor)
 {
-	struct pauses pauses = { 0 };
-	int code = records_walk(doctor, "families", see_family, &pauses);
+	struct pauses pauses = { .doctor = doctor };
+	int code = store_walk_hash(doctor->store,
+	                           store_key(doctor->store, "families", SPAN("")),
+	                           see_family, &pauses);
 
 	if (pauses.count > SHOWN_MAX)
 		doctor_say(doctor, DOCTOR_WARNING, "paused",

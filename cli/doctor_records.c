@@ -1,56 +1,28 @@
 #include "cli/doctor_records.h"
 
+#include "cli/store_walk.h"
 #include "common/codec/protocol_record.h"
 
 #include <stdio.h>
 
 static const char *const hashes[] = { "lanes", "families" };
 
-int
-records_walk(struct doctor *doctor, const char *name,
-             void (*see)(struct doctor *doctor, struct span id, struct span text,
-                         void *data),
-             void *data)
-{
-	char cursor[24] = "0";
-
-	do {
-		const struct reply *reply, *pairs;
-		struct span next;
-		int code = STORE_COMMAND(doctor->store, &reply, SPAN("HSCAN"),
-		                         store_key(doctor->store, name, SPAN("")),
-		                         span_from(cursor), SPAN("COUNT"), SPAN("1000"));
-
-		if (code != CLI_OK)
-			return code;
-		next = reply_text(reply_at(reply, 0));
-		snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
-		pairs = reply_at(reply, 1);
-		for (size_t i = 0; i + 1 < pairs->count; i += 2)
-			see(doctor, reply_text(&pairs->items[i]),
-			    reply_text(&pairs->items[i + 1]), data);
-	} while (strcmp(cursor, "0") != 0);
-	return CLI_OK;
-}
-
 static void
-gather_lane(struct doctor *doctor, struct span id, struct span text, void *data)
+gather_lane(void *ids, struct span id, struct span text)
 {
 	struct protocol_lane record;
 
-	(void)doctor;
 	if (protocol_record_parse_lane(text, &record) < 0)
-		json_array_append_new(data, json_stringn(id.data, id.len));
+		json_array_append_new(ids, json_stringn(id.data, id.len));
 }
 
 static void
-gather_family(struct doctor *doctor, struct span id, struct span text, void *data)
+gather_family(void *ids, struct span id, struct span text)
 {
 	struct protocol_family record;
 
-	(void)doctor;
 	if (protocol_record_parse_family(text, &record) < 0)
-		json_array_append_new(data, json_stringn(id.data, id.len));
+		json_array_append_new(ids, json_stringn(id.data, id.len));
 }
 
 /* Ids of what cannot be read.  One that is no text is not found, and harms nobody: no
@@ -58,8 +30,9 @@ gather_family(struct doctor *doctor, struct span id, struct span text, void *dat
 static int
 gather(struct doctor *doctor, size_t hash, json_t *ids)
 {
-	return records_walk(doctor, hashes[hash], hash == 0 ? gather_lane : gather_family,
-	                    ids);
+	return store_walk_hash(doctor->store,
+	                       store_key(doctor->store, hashes[hash], SPAN("")),
+	                       hash == 0 ? gather_lane : gather_family, ids);
 }
 
 int

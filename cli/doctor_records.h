@@ -8,12 +8,6 @@
 
 #include "cli/doctor.h"
 
-/* Calls `see` for each record of the hash "ns:<name>". */
-MUST_USE int records_walk(struct doctor *doctor, const char *name,
-                          void (*see)(struct doctor *doctor, struct span id,
-                                      struct span text, void *data),
-                          void *data);
-
 MUST_USE int records_look(struct doctor *doctor);   /* says how many cannot be read */
 MUST_USE int records_repair(struct doctor *doctor); /* deletes those */
 

@@ -1,5 +1,5 @@
 #include "cli/file.h"
-#include "cli/store.h"
+#include "cli/store_walk.h"
 #include "cli/verbs.h"
 
 #include "common/buffer.h"
@@ -101,36 +101,29 @@ run_put(struct cli *cli)
 	return code;
 }
 
+struct names {
+	json_t *list;
+	size_t skip; /* of "ns:prefix:policy", up to "policy" */
+};
+
+/* A key of another form is nobody's prefix. */
 static int
-scan(struct store *store, json_t *names)
+keep_name(void *data, const char *key)
 {
-	size_t skip = store_namespace(store).len + strlen(":prefix:");
-	struct span pattern = store_key(store, "prefix:", SPAN("*"));
-	char cursor[24] = "0";
+	const struct names *names = data;
+	const char *name = key + names->skip;
 
-	do {
-		const struct reply *reply, *keys;
-		struct span next;
-		int code = STORE_COMMAND(store, &reply, SPAN("SCAN"), span_from(cursor),
-		                         SPAN("MATCH"), pattern, SPAN("COUNT"),
-		                         SPAN("1000"));
-
-		if (code != CLI_OK)
-			return code;
-		keys = reply_at(reply, 1);
-		for (size_t i = 0; i < keys->count; i++) {
-			struct span key = reply_text(&keys->items[i]);
-
-			if (text_is_name(
-				    (struct span){ key.data + skip, key.len - skip }))
-				json_array_append_new(
-					names,
-					json_stringn(key.data + skip, key.len - skip));
-		}
-		next = reply_text(reply_at(reply, 0));
-		snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
-	} while (strcmp(cursor, "0") != 0);
+	if (text_is_name(span_from(name)))
+		json_array_append_new(names->list, json_string(name));
 	return CLI_OK;
+}
+
+static int
+load_names(struct store *store, json_t *list)
+{
+	struct names names = { list, store_namespace(store).len + strlen(":prefix:") };
+
+	return store_walk_keys(store, "prefix:", keep_name, &names);
 }
 
 static int
@@ -191,7 +184,7 @@ run_ls(struct cli *cli)
 	int code = store_open(cli, &store);
 
 	if (code == CLI_OK) {
-		code = scan(store, names);
+		code = load_names(store, names);
 		json_array_foreach(names, i, name)
 		{
 			json_t *row;

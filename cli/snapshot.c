@@ -1,5 +1,6 @@
 #include "cli/snapshot.h"
 
+#include "cli/store_walk.h"
 #include "common/codec/protocol_answer.h"
 #include "common/codec/protocol_call.h"
 #include "common/codec/protocol_record.h"
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SCAN_COUNT   "1000"
 #define GLANCE_BATCH 32 /* families in one glance: within the call list's words */
 
 struct span
@@ -29,32 +29,23 @@ set_text(json_t *object, struct span member, struct span value)
 	json_object_set_new(object, name, cli_json_text(value));
 }
 
+static void
+keep_field(void *hash, struct span field, struct span value)
+{
+	set_text(hash, field, value);
+}
+
 int
 snapshot_hash(struct store *store, struct span key, json_t **ret_hash)
 {
 	json_t *hash = json_object();
-	char cursor[24] = "0";
+	int code = store_walk_hash(store, key, keep_field, hash);
 
-	do {
-		const struct reply *reply, *pairs;
-		struct span next;
-		int code =
-			STORE_COMMAND(store, &reply, SPAN("HSCAN"), key,
-		                      span_from(cursor), SPAN("COUNT"), SPAN(SCAN_COUNT));
-
-		if (code != CLI_OK) {
-			json_decref(hash);
-			return code;
-		}
-		pairs = reply_at(reply, 1);
-		for (size_t i = 0; i + 1 < pairs->count; i += 2)
-			set_text(hash, reply_text(&pairs->items[i]),
-			         reply_text(&pairs->items[i + 1]));
-		next = reply_text(reply_at(reply, 0));
-		snprintf(cursor, sizeof cursor, "%.*s", (int)next.len, next.data);
-	} while (strcmp(cursor, "0") != 0);
-	*ret_hash = hash;
-	return CLI_OK;
+	if (code == CLI_OK)
+		*ret_hash = hash;
+	else
+		json_decref(hash);
+	return code;
 }
 
 static int
