@@ -144,6 +144,26 @@ comes_before(const struct oracle *oracle, const struct oracle_family *a,
 	return rank >= RANK_LAST || oracle->lanes[a->lane].before.rank < rank;
 }
 
+/* Up to the class. */
+static bool
+is_same_upstream(const struct oracle_budget *a, const struct oracle_budget *b)
+{
+	size_t len = strcspn(a->name, ":");
+
+	return len == strcspn(b->name, ":") && memcmp(a->name, b->name, len) == 0;
+}
+
+/* A worker that does not reach an upstream claims nothing of it, or one job of it alone.
+ */
+static bool
+may_be_passed_over(const struct oracle *oracle, const struct oracle_lease *lease,
+                   const struct oracle_family *other)
+{
+	return oracle->weather->cut_off_workers > 0 &&
+	       !is_same_upstream(&oracle->budgets[lease->budget],
+	                         &oracle->budgets[other->budget]);
+}
+
 static void
 judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 {
@@ -158,7 +178,8 @@ judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 		    other->pool != family->pool)
 			continue;
 		if (best_ready(oracle, other) > band_of(lease) ||
-		    !has_room(oracle, other) || comes_before(oracle, family, other))
+		    !has_room(oracle, other) || comes_before(oracle, family, other) ||
+		    may_be_passed_over(oracle, lease, other))
 			continue;
 		oracle_fail(oracle, "I4", "family %s begins while %s has work and room",
 		            family->id, other->id);
