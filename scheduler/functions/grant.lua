@@ -226,6 +226,9 @@ local function budget_grant(at, pools, granted)
 		local value = (old[i] or 0) + 0
 		if argv[at + i] ~= '-' then
 			value = number_at(at + i, BUDGET_FIELDS[i])
+			if i == 2 and value > 0 then -- a deferral may have said more meanwhile
+				value = max(value, (old[2] or 0) + 0)
+			end
 			args[#args + 1] = BUDGET_FIELDS[i]
 			args[#args + 1] = format('%d', value)
 		end

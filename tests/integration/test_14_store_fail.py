@@ -104,6 +104,19 @@ def test_what_was_never_sent_gives_all_back_22(store):
     assert worker.claim(0).ids == ids
 
 
+def test_a_grant_parks_no_account_for_less_than_a_deferral_has_22(store):
+    opened(store, count=2)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], "defer", park_ms=60000)
+    parked = int(store.budget()["parked_until"])
+    store.grant_budget("acme:large", parked=store.now() + 2000)
+    assert int(store.budget()["parked_until"]) == parked
+    store.grant_budget("acme:large", parked=parked + 5)
+    assert int(store.budget()["parked_until"]) == parked + 5
+    store.grant_budget("acme:large", parked=0)
+    assert int(store.budget()["parked_until"]) == 0
+
+
 @pytest.mark.parametrize("kind, attempts, why", [
     ("retry", 3, "failed"), ("retry", 1, "exhausted"), ("defer", 3, "deferred"),
     ("fatal", 3, "dead"), ("missing", 3, "failed")])
