@@ -89,6 +89,20 @@ sum_slots(const struct snapshot *snapshot, struct span pool, uint64_t *ret_slots
 	}
 }
 
+/* Nobody waits for its prefix: holding is off. */
+static bool
+is_unheld(const struct snapshot *snapshot, const struct protocol_family *family)
+{
+	return !snapshot->is_held || family->flags & PROTOCOL_UNHELD;
+}
+
+static void
+print_unheld(const struct snapshot *snapshot, char *ret_text, size_t size)
+{
+	snprintf(ret_text, size, "not held: holding is off%s",
+	         snapshot->is_held ? " for its route" : "");
+}
+
 /* The gate's part of the answer: the family's own place, then those before it. */
 static bool
 print_gate(const struct snapshot *snapshot, const struct protocol_family *family,
@@ -98,7 +112,7 @@ print_gate(const struct snapshot *snapshot, const struct protocol_family *family
 	struct protocol_lane ancestor;
 	char state[TEXT_SIZE];
 
-	if (!snapshot->is_held || family->flags & PROTOCOL_UNHELD)
+	if (is_unheld(snapshot, family))
 		return false;
 	if (!is_startable(lane, snapshot->now_ms)) {
 		print_state(lane, snapshot->now_ms, state, sizeof state);
@@ -178,6 +192,8 @@ view_family(const struct snapshot *snapshot, const char *family)
 	lanes = record.lanes;
 	if (protocol_list_next(&lanes, &id) && find_lane(snapshot, id, &lane))
 		print_state(&lane, snapshot->now_ms, state, sizeof state);
+	if (is_unheld(snapshot, &record)) /* whatever its lane says */
+		print_unheld(snapshot, state, sizeof state);
 	if (backlog > 0)
 		print_blocked(snapshot, &record, &lane, blocked, sizeof blocked);
 	return json_pack(

@@ -84,6 +84,77 @@ def test_a_family_is_warmed_or_the_reason_is_said(server, scheduler, inbox):
     assert "it is paused" in warmq("family", "warm", id, "--redis", server.url, check=1)
 
 
+def warm_word(server, route):
+    return json.loads(subprocess_out("family", "warm", route, "--json", "--redis",
+                                     server.url))["what"]
+
+
+def spoil_lane(inbox, gate, reason):
+    """The only lane that there is, by hand; the scheduler knows better."""
+    [lane] = inbox.redis.hkeys(inbox.key("lanes"))
+    record = inbox.redis.hget(inbox.key("lanes"), lane)
+    assert record[1:3] == f"{gate}{reason}"
+    inbox.redis.hset(inbox.key("lanes"), lane, record[0] + "00" + record[3:])
+    inbox.redis.delete(inbox.key("stamp"))
+
+
+def test_a_family_of_a_parked_account_is_not_warmed(server, scheduler, inbox):
+    enqueue(inbox, ["triage"], 2)
+    worker, jobs = Worker(inbox, pool="default"), []
+    wait_until(lambda: jobs.extend(worker.claim(0).jobs) or jobs, "a start")
+    worker.fail(jobs[0], "defer", park_ms=900000, reason="spend")
+    family = families(scheduler)["families"][0]
+    wait_until(lambda: families(scheduler)["families"][0]["blocked_kind"] == "parked",
+               "the scheduler")
+    text = warmq("family", "warm", "triage", "--redis", server.url, check=1)
+    assert "Nothing is written: its account is parked: see `warmq budget ls`." in text
+    assert warm_word(server, "triage") == "parked"
+    assert not inbox.redis.exists(inbox.key(f"warm:{family['id']}")), "the function has said so"
+    # The scheduler parks by itself as well, before Redis knows of it.
+    inbox.redis.hset(inbox.key("budget:" + family["budget"]), "parked_until", 0)
+    assert warm_word(server, "triage") == "parked"
+    assert inbox.redis.get(inbox.key(f"warm:{family['id']}")) == "parked", "the scheduler has"
+
+
+def test_a_family_that_is_too_short_is_not_warmed(server, scheduler, inbox):
+    enqueue(inbox, ["t"], 2)  # 750 tokens of 1,024
+    worker, jobs = Worker(inbox, pool="default"), []
+    wait_until(lambda: jobs.extend(worker.claim(*range(len(jobs), 2)).jobs) or len(jobs) == 2,
+               "both starts")
+    worker.settle(jobs)
+    [family] = families(scheduler)["families"]
+    text = warmq("family", "warm", "t", "--redis", server.url, check=1)
+    assert "Nothing is written: it is too short: its model caches nothing so short." in text
+    assert warm_word(server, "t") == "small"
+    assert not inbox.redis.exists(inbox.key(f"warm:{family['id']}")), "the function has said so"
+    spoil_lane(inbox, 4, 2)
+    assert warm_word(server, "t") == "small"
+    assert inbox.redis.get(inbox.key(f"warm:{family['id']}")) == "small", "the scheduler has"
+    assert worker.claim(0).jobs == [], "no ticket"
+
+
+def state_of(server, route):
+    [row] = json.loads(warmq("family", "ls", route, "--json", "--redis", server.url))
+    return row["state"]
+
+
+def test_a_family_that_is_not_held_says_so_whatever_its_lane_says(server, scheduler, inbox):
+    enqueue(inbox, ["triage", "other"], 2)
+    assert state_of(server, "triage") == "cold"
+    warmq("hold", "off", "--route", "triage", "--redis", server.url)
+    wait_until(lambda: state_of(server, "triage") != "cold", "the audit")
+    assert state_of(server, "triage") == "not held: holding is off for its route"
+    assert state_of(server, "other") == "cold"
+    assert "not held: holding is off for its route" in warmq("family", "show", "triage", "--redis",
+                                                             server.url)
+    warmq("hold", "off", "--redis", server.url)
+    assert state_of(server, "other") == state_of(server, "triage") == "not held: holding is off"
+    warmq("hold", "on", "--redis", server.url)
+    assert state_of(server, "triage") == "not held: holding is off for its route"
+    warmq("hold", "on", "--route", "triage", "--redis", server.url)
+    wait_until(lambda: state_of(server, "triage") == "cold", "the audit")
+
+
 def test_a_family_is_paused_and_resumed(server, scheduler, inbox):
     enqueue(inbox, ["triage"], 2)
     worker = Worker(inbox, pool="default")
