@@ -55,12 +55,45 @@ fail(struct config_error *reterr, int error, const char *what, const char *name,
 	return error;
 }
 
+/* `host`, `host:port`, `[address]` or `[address]:port`; what cannot be reached is better
+ * refused now than by each job. */
+static int
+authority_host(struct span authority, struct span *ret_host)
+{
+	bool bracketed = authority.len > 0 && authority.data[0] == '[';
+	const char *end = memchr(authority.data, bracketed ? ']' : ':', authority.len);
+	struct span host = authority, rest = { 0 };
+	uint64_t port;
+
+	if (bracketed && !end)
+		return ERR_MALFORMED;
+	if (end) {
+		host.len = (size_t)(end - authority.data) + (bracketed ? 1 : 0);
+		rest = (struct span){ authority.data + host.len,
+			              authority.len - host.len };
+	}
+	for (size_t i = 0; i < host.len; i++)
+		if ((unsigned char)host.data[i] >= 0x80)
+			return ERR_MALFORMED;
+	if (host.len == 0)
+		return ERR_MALFORMED;
+	if (rest.len > 0 &&
+	    (rest.data[0] != ':' ||
+	     text_parse_unsigned((struct span){ rest.data + 1, rest.len - 1 }, 65535,
+	                         &port) < 0 ||
+	     port == 0))
+		return ERR_MALFORMED;
+	*ret_host = host;
+	return 0;
+}
+
 /* The host of an http(s) URL. */
 static int
 url_host(struct span url, struct span *ret_host)
 {
 	static const struct span schemes[] = { { "https://", 8 }, { "http://", 7 } };
 	struct span rest = { 0 };
+	const char *slash;
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes) && !rest.data; i++)
 		if (url.len > schemes[i].len &&
@@ -73,12 +106,10 @@ url_host(struct span url, struct span *ret_host)
 		if (strchr("@?# \\", rest.data[i]))
 			return ERR_MALFORMED;
 	}
-	ret_host->data = rest.data;
-	ret_host->len = 0;
-	while (ret_host->len < rest.len && rest.data[ret_host->len] != '/' &&
-	       (rest.data[ret_host->len] != ':' || rest.data[0] == '['))
-		ret_host->len++;
-	return ret_host->len > 0 ? 0 : ERR_MALFORMED;
+	slash = memchr(rest.data, '/', rest.len);
+	if (slash)
+		rest.len = (size_t)(slash - rest.data);
+	return authority_host(rest, ret_host);
 }
 
 static void

@@ -252,6 +252,13 @@ START_TEST(config_finish_checks_what_needs_to_be_seen_whole)
 	unfinished("redis: rediss://h", "stunnel");
 	unfinished("upstreams: {a: {auth: none}}", "upstreams.a needs a url");
 	unfinished("upstreams: {a: {url: ftp://x, auth: none}}", "http(s)://host");
+	unfinished("upstreams: {a: {url: 'http://x:99999', auth: none}}", "[:port]");
+	unfinished("upstreams: {a: {url: 'http://x:0/v1', auth: none}}", "[:port]");
+	unfinished("upstreams: {a: {url: 'http://x:', auth: none}}", "[:port]");
+	unfinished("upstreams: {a: {url: 'http://:80', auth: none}}", "[:port]");
+	unfinished("upstreams: {a: {url: 'http://[::1', auth: none}}", "[:port]");
+	unfinished("upstreams: {a: {url: 'http://[::1]80', auth: none}}", "[:port]");
+	unfinished("upstreams: {a: {url: 'http://h\xc3\xb4te', auth: none}}", "[:port]");
 	unfinished("upstreams: {a: {url: http://x}}", "where its key is");
 	unfinished("upstreams: {a: {url: http://x, key_env: A, key_file: b}}", "enough");
 	unfinished("upstreams: {a: {url: http://x, auth: none, path: v1}}",
