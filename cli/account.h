@@ -29,6 +29,7 @@ void account_read(const struct snapshot *snapshot, struct span budget,
 bool account_print_limit(const struct account *account, uint64_t input, uint64_t output,
                          char *ret_text, size_t size);
 
+/* A new object: pace, in_flight, parked_until_ms, limits by name (per_minute, left). */
 json_t *account_json(const struct account *account);
 
 #endif

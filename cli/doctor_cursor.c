@@ -9,9 +9,9 @@
 #define AHEAD_MS 60000 /* what clocks may differ by */
 
 int
-cursor_load(struct store *store, uint64_t now_ms, struct cursor *ret_cursor)
+doctor_cursor_load(struct store *store, uint64_t now_ms, struct doctor_cursor *ret_cursor)
 {
-	struct cursor cursor = { .state = CURSOR_GOOD };
+	struct doctor_cursor cursor = { .state = CURSOR_GOOD };
 	struct protocol_job_id id = { 0 };
 	const struct reply *reply;
 	struct span text, entry;
@@ -116,7 +116,7 @@ see_set(struct search *search, const char *name)
  * whole.
  */
 static int
-settle(struct store *store, struct protocol_job_id id, struct cursor *cursor)
+settle(struct store *store, struct protocol_job_id id, struct doctor_cursor *cursor)
 {
 	const struct reply *reply;
 	uint32_t part = id.part;
@@ -136,7 +136,7 @@ settle(struct store *store, struct protocol_job_id id, struct cursor *cursor)
 }
 
 int
-cursor_find(struct store *store, struct cursor *ret_cursor)
+doctor_cursor_find(struct store *store, struct doctor_cursor *ret_cursor)
 {
 	static const char *const lists[] = { "ready:", "back:", "now:" };
 	static const char *const sets[] = { "later", "dead", "deadline" };
@@ -149,6 +149,6 @@ cursor_find(struct store *store, struct cursor *ret_cursor)
 		code = store_walk_keys(store, "lease:", see_leases, &search);
 	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(sets); i++)
 		code = see_set(&search, sets[i]);
-	*ret_cursor = (struct cursor){ .state = CURSOR_GOOD };
+	*ret_cursor = (struct doctor_cursor){ .state = CURSOR_GOOD };
 	return code == CLI_OK ? settle(store, search.greatest, ret_cursor) : code;
 }

@@ -1,17 +1,18 @@
 /* doctor_cursor.h - where admission stands in the inbox, and where it should.
  *
- *   jobs   … 7-0  8-0  9-0 │ 10-0  11-0 …      all up to the cursor is admitted: it
- * stands cursor                   in a list, a lease, `later` or `dead`, or has ended and
- * is gone
+ *   jobs:  7-0  8-0  9-0 | 10-0  11-0
+ *            admitted    ^   new
+ *                      cursor
  *
- * So where the cursor is lost, the greatest id that stands in any of these is it: what
- * was admitted after that has ended, and its entry is gone with it. */
+ * All up to the cursor stands in a list, a lease, `later` or `dead`, or has ended and is
+ * gone.  So where the cursor is lost, the greatest id that stands in any of these is it:
+ * what was admitted after that has ended, and its entry is gone with it. */
 #ifndef CLI_DOCTOR_CURSOR_H
 #define CLI_DOCTOR_CURSOR_H
 
 #include "cli/store.h"
 
-enum cursor_state {
+enum doctor_cursor_state {
 	CURSOR_GOOD,
 	CURSOR_NEW,     /* an empty namespace: the first scheduler makes it */
 	CURSOR_MISSING, /* although there are lanes */
@@ -19,15 +20,19 @@ enum cursor_state {
 	CURSOR_AHEAD,   /* of the clock: what is written now lies before it */
 };
 
-struct cursor {
-	enum cursor_state state;
+struct doctor_cursor {
+	enum doctor_cursor_state state;
 	char entry[64];
 	uint64_t n; /* so many jobs of the entry; 0: all of it */
 };
 
-MUST_USE int cursor_load(struct store *store, uint64_t now_ms, struct cursor *ret_cursor);
+/* Looks at the cursor that is there; `now_ms` is the clock of Redis.  CLI_OK, or the code
+ * to leave with. */
+MUST_USE int doctor_cursor_load(struct store *store, uint64_t now_ms,
+                                struct doctor_cursor *ret_cursor);
 
-/* Where it should stand, from all that is admitted. */
-MUST_USE int cursor_find(struct store *store, struct cursor *ret_cursor);
+/* Where it should stand, from all that is admitted; looks at every list and lease.
+ * CLI_OK, or the code to leave with. */
+MUST_USE int doctor_cursor_find(struct store *store, struct doctor_cursor *ret_cursor);
 
 #endif

@@ -100,7 +100,7 @@ is_before(struct span left, struct span right)
 }
 
 static int
-look_at_lag(struct doctor *doctor, const struct cursor *cursor)
+look_at_lag(struct doctor *doctor, const struct doctor_cursor *cursor)
 {
 	char from[64], lag[32];
 	const struct reply *reply;
@@ -127,7 +127,7 @@ look_at_lag(struct doctor *doctor, const struct cursor *cursor)
 /* A job came with an id of the future.  As long as Redis gives ids behind the cursor, all
  * is well; an inbox that was deleted since begins before it. */
 static int
-look_at_future(struct doctor *doctor, const struct cursor *cursor)
+look_at_future(struct doctor *doctor, const struct doctor_cursor *cursor)
 {
 	const struct reply *reply;
 	bool is_read = false;
@@ -152,8 +152,8 @@ look_at_future(struct doctor *doctor, const struct cursor *cursor)
 static int
 look_at_inbox(struct doctor *doctor)
 {
-	struct cursor cursor;
-	int code = cursor_load(doctor->store, doctor->now_ms, &cursor);
+	struct doctor_cursor cursor;
+	int code = doctor_cursor_load(doctor->store, doctor->now_ms, &cursor);
 
 	if (code != CLI_OK)
 		return code;
@@ -393,8 +393,8 @@ int
 doctor_look_at_queue(struct doctor *doctor)
 {
 	static int (*const looks[])(struct doctor *) = {
-		look_at_rule,  records_look,   look_at_inbox,
-		look_at_books, look_at_leases, look_at_errors,
+		look_at_rule,  doctor_records_look, look_at_inbox,
+		look_at_books, look_at_leases,      look_at_errors,
 	};
 	int code = look_at_types(doctor);
 

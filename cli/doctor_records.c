@@ -36,7 +36,7 @@ gather(struct doctor *doctor, size_t hash, json_t *ids)
 }
 
 int
-records_look(struct doctor *doctor)
+doctor_records_look(struct doctor *doctor)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hashes); i++) {
 		json_t *ids = json_array();
@@ -84,7 +84,7 @@ delete_one(struct doctor *doctor, const char *hash, const char *id)
 }
 
 int
-records_repair(struct doctor *doctor)
+doctor_records_repair(struct doctor *doctor)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hashes); i++) {
 		json_t *ids = json_array();

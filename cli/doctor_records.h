@@ -8,7 +8,8 @@
 
 #include "cli/doctor.h"
 
-MUST_USE int records_look(struct doctor *doctor);   /* says how many cannot be read */
-MUST_USE int records_repair(struct doctor *doctor); /* deletes those */
+MUST_USE int
+doctor_records_look(struct doctor *doctor); /* says how many cannot be read */
+MUST_USE int doctor_records_repair(struct doctor *doctor); /* deletes those */
 
 #endif

@@ -11,7 +11,8 @@
 /* ---- the cursor ------------------------------------------------------------------ */
 
 static int
-set_cursor(struct doctor *doctor, const struct cursor *was, const struct cursor *cursor)
+set_cursor(struct doctor *doctor, const struct doctor_cursor *was,
+           const struct doctor_cursor *cursor)
 {
 	const struct reply *reply;
 	char value[96];
@@ -41,8 +42,8 @@ set_cursor(struct doctor *doctor, const struct cursor *was, const struct cursor 
 static int
 repair_cursor(struct doctor *doctor)
 {
-	struct cursor was, cursor;
-	int code = cursor_load(doctor->store, doctor->now_ms, &was);
+	struct doctor_cursor was, cursor;
+	int code = doctor_cursor_load(doctor->store, doctor->now_ms, &was);
 
 	if (code != CLI_OK)
 		return code;
@@ -51,7 +52,7 @@ repair_cursor(struct doctor *doctor)
 		           "nothing is wrong with it: nothing was changed");
 		return CLI_OK;
 	}
-	code = cursor_find(doctor->store, &cursor);
+	code = doctor_cursor_find(doctor->store, &cursor);
 	return code == CLI_OK ? set_cursor(doctor, &was, &cursor) : code;
 }
 
@@ -141,5 +142,6 @@ doctor_repair(struct doctor *doctor, const char *what)
 		return code;
 	if (strcmp(what, "cursor") == 0)
 		return repair_cursor(doctor);
-	return strcmp(what, "books") == 0 ? repair_books(doctor) : records_repair(doctor);
+	return strcmp(what, "books") == 0 ? repair_books(doctor)
+	                                  : doctor_records_repair(doctor);
 }

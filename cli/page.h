@@ -13,13 +13,14 @@
 			"both http://127.0.0.1:9310"                                     \
 	}
 
-/* GET api/v1/<path>; `url` NULL as above.  CLI_OK, or a code after it was said why. */
+/* GET api/v1/<path>; `url` NULL as above.  CLI_OK and an answer that the caller releases,
+ * or a code after it was said why. */
 MUST_USE int page_get(const char *url, const char *path, json_t **ret_answer);
 
 /* Appends text to a path, percent-encoded where it has to be. */
 void page_escape(struct span text, char *ret_text, size_t size);
 
-/* Members, or "" and 0. */
+/* Members as long as the object lives, or "" and 0. */
 const char *page_text(const json_t *object, const char *member);
 uint64_t page_number(const json_t *object, const char *member);
 

@@ -19,13 +19,17 @@ struct snapshot {
 	json_t *leases;   /* nonce -> {slot: lease} */
 };
 
+/* CLI_OK, or the code to leave with after it was said why.  The caller gives it back with
+ * snapshot_fini.  The reads are no transaction: a queue at work moves between them. */
 MUST_USE int snapshot_load(struct store *store, struct snapshot *ret_snapshot);
+
+/* Harmless on zeros. */
 void snapshot_fini(struct snapshot *snapshot);
 
-/* All fields of one hash as a new object of texts. */
+/* All fields of one hash as a new object of texts, which the caller releases. */
 MUST_USE int snapshot_hash(struct store *store, struct span key, json_t **ret_hash);
 
-/* The text of a member, or an empty span. */
+/* The text of a member, as long as the object lives; an empty span if there is none. */
 struct span snapshot_text(const json_t *object, const char *member);
 
 #endif

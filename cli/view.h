@@ -2,7 +2,7 @@
  * the same text.
  *
  * Views are JSON objects, so that what people read and what --json prints are the same
- * facts.
+ * facts; the caller releases them.  Times are ms, of Redis's clock or as durations.
  *
  *   state       cold | being written | checking | warm until 14:07:12 | not held: below
  *               minimum | …

@@ -1,4 +1,7 @@
-/* wait.h - waiting for results by id. */
+/* wait.h - waiting for results by id.
+ *
+ * Each look asks for all that have not ended, 500 ids in one go, 20 ms apart at first and
+ * 250 ms while nothing happens. */
 #ifndef CLI_WAIT_H
 #define CLI_WAIT_H
 
