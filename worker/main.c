@@ -1,8 +1,6 @@
 /* main.c - warmq-worker: claims jobs and runs them. */
-#include "common/io/config.h"
+#include "common/io/daemon.h"
 #include "common/io/log.h"
-#include "common/io/standard.h"
-#include "common/options.h"
 #include "common/text.h"
 #include "worker/core/agent.h"
 #include "worker/run_handler.h"
@@ -31,17 +29,13 @@
 #define LEASE_MS_MIN 600 /* shorter ones are lost to a busy moment */
 
 struct args {
-	const char *config, *redis, *pool, *label, *executor, *state_dir, *log_level;
+	struct daemon_args common;
+	const char *pool, *label, *executor, *state_dir;
 	uint64_t slots, drain_ms, lease_ms;
-	bool log_json, help, version, print_config;
 };
 
 static const struct option_spec specs[] = {
-	{ "config", OPTION_TEXT, offsetof(struct args, config), NULL, "FILE",
-	  "configuration; without it $WARMQ_CONFIG, ./warmq.yaml, "
-	  "/etc/warmq/warmq.yaml" },
-	{ "redis", OPTION_TEXT, offsetof(struct args, redis), NULL, "URL",
-	  "where Redis is; without it $WARMQ_REDIS, then the configuration" },
+	DAEMON_OPTIONS_PLACE,
 	{ "pool", OPTION_TEXT, offsetof(struct args, pool), NULL, "NAME",
 	  "the pool whose jobs to run; overrides worker.pool" },
 	{ "slots", OPTION_UNSIGNED, offsetof(struct args, slots), NULL, "N",
@@ -59,46 +53,36 @@ static const struct option_spec specs[] = {
 	  "how long running jobs may go on after SIGTERM; overrides worker.drain" },
 	{ "lease", OPTION_DURATION, offsetof(struct args, lease_ms), "30s", "TIME",
 	  "how long Redis waits for a silent worker", .hidden = true },
-	{ "log-level", OPTION_TEXT, offsetof(struct args, log_level), NULL, "LEVEL",
-	  "debug, info, warning or error; overrides log_level" },
-	{ "log-json", OPTION_FLAG, offsetof(struct args, log_json), NULL, NULL,
-	  "write the log as JSON, whatever log_format says" },
-	{ "print-config", OPTION_FLAG, offsetof(struct args, print_config), NULL, NULL,
-	  "print the whole effective configuration and exit" },
-	{ "version", OPTION_FLAG, offsetof(struct args, version), NULL, NULL,
-	  "print the version and exit" },
-	{ "help", OPTION_FLAG, offsetof(struct args, help), NULL, NULL,
-	  "print this and exit" },
+	DAEMON_OPTIONS_OUTPUT,
 };
-static const struct options_table table = { specs, ARRAY_SIZE(specs) };
+
+static const struct daemon_override overrides[] = {
+	{ "worker.pool", offsetof(struct args, pool) },
+	{ "state_dir", offsetof(struct args, state_dir) },
+};
+
+static const struct daemon program = {
+	.name = "worker",
+	.version = WARMQ_VERSION,
+	.about =
+		"Claims jobs of one pool and runs them: requests to the upstreams of\n"
+		"the configuration, or a program of yours. Keys are read from the\n"
+		"variables and files that the configuration names\n"
+		"(upstreams.<name>.key_env, key_file), and are never written anywhere.\n",
+	.ending = "SIGTERM, SIGINT and SIGHUP: take nothing new, let running jobs end,\n"
+		  "give the rest back. A second one: give back at once.\n\n"
+		  "Exit status: 0 stopped in order, 1 failed, 2 wrong command line or\n"
+		  "configuration, 3 a key is missing.\n",
+	.table = { specs, ARRAY_SIZE(specs) },
+	.overrides = overrides,
+	.overrides_count = ARRAY_SIZE(overrides),
+};
 
 static const struct executor *const executors[] = {
 	&run_http_executor,
 	&run_handler_executor,
 	&run_null_executor,
 };
-
-static void
-print_help(void)
-{
-	struct buffer text = BUFFER_INIT(65536);
-
-	options_help(table, &text);
-	(void)printf(
-		"usage: warmq-worker [options]\n\n"
-		"Claims jobs of one pool and runs them: requests to the upstreams of "
-		"the\n"
-		"configuration, or a program of yours. Keys are read from the variables\n"
-		"and files that the configuration names (upstreams.<name>.key_env,\n"
-		"key_file), and are never written anywhere.\n\n"
-		"%s\n"
-		"SIGTERM and SIGINT: take nothing new, let running jobs end, give the\n"
-		"rest back. A second one: give back at once.\n\n"
-		"Exit status: 0 stopped in order, 1 failed, 2 wrong command line or\n"
-		"configuration, 3 a key is missing.\n",
-		buffer_text(&text));
-	buffer_fini(&text);
-}
 
 /* No core file, no debugger of another process: keys are in this memory. */
 static void
@@ -115,29 +99,7 @@ harden(void)
 static int
 complain(const char *text)
 {
-	(void)fprintf(stderr, "warmq-worker: %s\n", text);
-	return SHELL_EXIT_USAGE;
-}
-
-static int
-load_config(const struct args *args, struct config *config)
-{
-	const char *path = config_find(args->config);
-	const char *redis = args->redis ? args->redis : getenv("WARMQ_REDIS");
-	struct config_error error;
-	int err = 0;
-
-	if (path)
-		err = config_load(config, path, &error);
-	if (err == 0 && redis)
-		err = config_set(config, "redis", span_from(redis), &error);
-	if (err == 0 && args->pool)
-		err = config_set(config, "worker.pool", span_from(args->pool), &error);
-	if (err == 0 && args->state_dir)
-		err = config_set(config, "state_dir", span_from(args->state_dir), &error);
-	if (err == 0)
-		err = config_finish(config, &error);
-	return err < 0 ? complain(error.message) : 0;
+	return daemon_complain(&program, text);
 }
 
 static const struct executor *
@@ -240,70 +202,17 @@ run(const struct args *args, const struct config *config)
 	return (int)status;
 }
 
-static int
-print_config(const struct config *config)
-{
-	struct buffer text = BUFFER_INIT(1 << 20);
-
-	if (config_print(config, &text) < 0)
-		return SHELL_EXIT_FAILED;
-	(void)fputs(buffer_text(&text), stdout);
-	buffer_fini(&text);
-	return SHELL_EXIT_OK;
-}
-
-static int
-start_log(const struct args *args, const struct config *config)
-{
-	struct log_options log = {
-		.program = "worker",
-		.level = (enum log_level)config->log_level,
-		.json = args->log_json || config->log_format > 0,
-	};
-
-	if (args->log_level &&
-	    log_level_parse(span_from(args->log_level), &log.level) < 0)
-		return complain("--log-level is one of debug, info, warning, error.");
-	log_init(&log);
-	return 0;
-}
-
-static int
-configure_and_run(const struct args *args)
-{
-	struct config *config = config_create();
-	int status;
-
-	if (!config)
-		return complain("out of memory");
-	status = load_config(args, config);
-	if (status == 0)
-		status = start_log(args, config);
-	if (status == 0)
-		status = args->print_config ? print_config(config) : run(args, config);
-	(void)config_destroy(config);
-	return status;
-}
-
 int
 main(int argc, char **argv)
 {
-	struct options_error error;
 	struct args args;
-	int positional;
+	struct config *config;
+	int status;
 
-	standard_fill();
-	if (options_parse(table, argc, argv, &args, &positional, &error) < 0)
-		return complain(error.text);
-	if (args.help) {
-		print_help();
-		return SHELL_EXIT_OK;
-	}
-	if (args.version) {
-		(void)printf("warmq-worker %s\n", WARMQ_VERSION);
-		return SHELL_EXIT_OK;
-	}
-	if (positional > 0)
-		return complain("It takes options only; see --help.");
-	return configure_and_run(&args);
+	config = daemon_begin(&program, argc, argv, &args, &status);
+	if (!config)
+		return status;
+	status = run(&args, config);
+	(void)config_destroy(config);
+	return status;
 }
