@@ -104,8 +104,8 @@ known(int64_t value)
 	return value < 0 ? EVENT_UNKNOWN : (uint64_t)value;
 }
 
-struct event_usage
-ruler_events_usage(const struct protocol_usage *usage)
+static struct event_usage
+event_usage(const struct protocol_usage *usage)
 {
 	return (struct event_usage){
 		.sent_ms = known(usage->sent_ms),
@@ -213,7 +213,7 @@ static void
 tell_usage(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, enum event_kind kind,
            const struct protocol_event *line)
 {
-	struct event event = { .kind = kind, .usage = ruler_events_usage(&line->usage) };
+	struct event event = { .kind = kind, .usage = event_usage(&line->usage) };
 
 	event.usage.lane = (struct lane_id){ line->lane.node, line->lane.domain };
 	event.usage.g = line->generation;
@@ -228,7 +228,7 @@ tell_ticket(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 {
 	struct event event = { .kind = EVENT_TICKET };
 
-	event.ticket.usage = ruler_events_usage(&line->usage);
+	event.ticket.usage = event_usage(&line->usage);
 	event.ticket.usage.lane = (struct lane_id){ line->lane.node, line->lane.domain };
 	event.ticket.usage.g = line->generation;
 	event.ticket.usage.role = LANE_TICKET;

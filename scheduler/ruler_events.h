@@ -34,6 +34,5 @@ void ruler_events_set_hold(struct ruler *ruler, uint64_t now_ms, bool on,
 /* What words of the protocol mean to the core. */
 enum lane_role ruler_events_role(enum protocol_role role);
 enum event_pressure_kind ruler_events_pressure(struct span what);
-struct event_usage ruler_events_usage(const struct protocol_usage *usage);
 
 #endif

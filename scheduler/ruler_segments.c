@@ -26,8 +26,8 @@ drop(struct ruler_segments *segments, uint32_t place)
 	ruler_shelf_remove(&segments->shelf, place);
 }
 
-void
-ruler_segments_clear(struct ruler_segments *segments)
+static void
+clear(struct ruler_segments *segments)
 {
 	while (segments->shelf.count > 0)
 		drop(segments, segments->shelf.oldest);
@@ -37,7 +37,7 @@ void
 ruler_segments_close(struct ruler_segments *segments)
 {
 	if (segments->values)
-		ruler_segments_clear(segments);
+		clear(segments);
 	free(segments->values);
 	ruler_shelf_close(&segments->shelf);
 	*segments = (struct ruler_segments){ 0 };
@@ -54,8 +54,8 @@ ruler_segments_find(struct ruler_segments *segments, struct id128 id)
 	return segments->values[place];
 }
 
-void
-ruler_segments_remove(struct ruler_segments *segments, struct id128 id)
+static void
+remove_segment(struct ruler_segments *segments, struct id128 id)
 {
 	uint32_t place = ruler_shelf_find(&segments->shelf, id);
 
@@ -68,7 +68,7 @@ ruler_segments_put(struct ruler_segments *segments, struct id128 id, struct span
 {
 	char *copy;
 
-	ruler_segments_remove(segments, id);
+	remove_segment(segments, id);
 	if (value.len > segments->size_max)
 		return;
 	while (segments->shelf.count > 0 &&

@@ -17,7 +17,6 @@ struct ruler_segments {
 MUST_USE int ruler_segments_open(struct ruler_segments *segments, uint32_t count_max,
                                  size_t size_max);
 void ruler_segments_close(struct ruler_segments *segments);
-void ruler_segments_clear(struct ruler_segments *segments);
 
 /* The bytes, or a span with data NULL.  They live until the next put. */
 struct span ruler_segments_find(struct ruler_segments *segments, struct id128 id);
@@ -26,6 +25,5 @@ struct span ruler_segments_find(struct ruler_segments *segments, struct id128 id
  * finds no memory, is simply not kept. */
 void ruler_segments_put(struct ruler_segments *segments, struct id128 id,
                         struct span value);
-void ruler_segments_remove(struct ruler_segments *segments, struct id128 id);
 
 #endif

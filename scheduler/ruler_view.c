@@ -193,11 +193,3 @@ ruler_view_family(const struct ruler *ruler, struct id128 family, struct buffer 
 	ruler_view_json_family(ruler, place, out);
 	return 0;
 }
-
-void
-ruler_view_count(struct ruler *ruler)
-{
-	struct top top = { .max = 0 };
-
-	walk(ruler, &top);
-}

@@ -27,7 +27,4 @@ void ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_m
 MUST_USE int ruler_view_family(const struct ruler *ruler, struct id128 family,
                                struct buffer *out);
 
-/* Takes the counts of ruler_view_health anew. */
-void ruler_view_count(struct ruler *ruler);
-
 #endif

@@ -52,8 +52,9 @@ ruler_view_json_bool(struct buffer *out, const char *name, bool value)
 	(void)buffer_append_text(out, value ? "true" : "false");
 }
 
-void
-ruler_view_json_permille(struct buffer *out, const char *name, int64_t value)
+/* `value` thousandths, as 0.123; null for a negative one. */
+static void
+put_permille(struct buffer *out, const char *name, int64_t value)
 {
 	begin(out, name);
 	if (value < 0)
@@ -72,7 +73,7 @@ permille(uint64_t part, uint64_t whole)
 void
 ruler_view_json_ratio(struct buffer *out, const char *name, uint64_t part, uint64_t whole)
 {
-	ruler_view_json_permille(out, name, permille(part, whole));
+	put_permille(out, name, permille(part, whole));
 }
 
 void
@@ -101,9 +102,8 @@ ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum)
 	ruler_view_json_number(out, "written", sum->written);
 	ruler_view_json_number(out, "uncached", sum->uncached);
 	ruler_view_json_number(out, "output", sum->output);
-	ruler_view_json_permille(out, "prefix_hit_ratio",
-	                         permille(sum->hits, sum->known));
-	ruler_view_json_permille(out, "token_read_ratio", permille(sum->read, input));
+	put_permille(out, "prefix_hit_ratio", permille(sum->hits, sum->known));
+	put_permille(out, "token_read_ratio", permille(sum->read, input));
 }
 
 /* ---- a family in plain words ----------------------------------------------------- */

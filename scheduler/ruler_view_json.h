@@ -21,9 +21,6 @@ void ruler_view_json_raw(struct buffer *out, const char *name, struct span json)
 void ruler_view_json_ratio(struct buffer *out, const char *name, uint64_t part,
                            uint64_t whole);
 
-/* `value` thousandths, as 0.123; null for a negative one. */
-void ruler_view_json_permille(struct buffer *out, const char *name, int64_t value);
-
 /* jobs, hits and tokens, with their two ratios. */
 void ruler_view_json_sum(struct buffer *out, const struct ruler_usage_sum *sum);
 

@@ -27,8 +27,9 @@ limit_of(const struct answer_headers *headers, enum answer_bucket bucket)
 	return headers->bucket[bucket].limit;
 }
 
-struct protocol_usage
-run_http_usage(const struct run_http_work *work)
+/* What is known of usage, and what of it may be told to the scheduler. */
+static struct protocol_usage
+usage_of(const struct run_http_work *work)
 {
 	struct protocol_usage usage = protocol_usage_none();
 	const struct answer_headers *headers = &work->headers;
@@ -72,7 +73,7 @@ is_evidence(const struct run_http_work *work)
 struct protocol_usage
 run_http_told_usage(const struct run_http_work *work)
 {
-	struct protocol_usage usage = run_http_usage(work);
+	struct protocol_usage usage = usage_of(work);
 
 	if (!is_evidence(work)) {
 		usage.billed_read = usage.read;
@@ -88,7 +89,7 @@ run_http_told_usage(const struct run_http_work *work)
 struct protocol_usage
 run_http_spent_usage(const struct run_http_work *work)
 {
-	struct protocol_usage usage = run_http_usage(work);
+	struct protocol_usage usage = usage_of(work);
 
 	if (work->run->was_sent && (work->status == 0 || run_http_is_good(work)))
 		usage.may_bill = 1;
@@ -168,7 +169,7 @@ finish_done(struct run_http_work *work, const struct assemble_result *result)
 	struct report *report;
 	struct report_facts facts;
 
-	run->outcome.usage = run_http_usage(work);
+	run->outcome.usage = usage_of(work);
 	if (!work->has_begun) {
 		struct protocol_usage usage = run_http_told_usage(work);
 
@@ -207,7 +208,7 @@ finish_too_large(struct run_http_work *work)
 	struct report *report = run_report(run);
 	struct report_facts facts;
 
-	run->outcome.usage = run_http_usage(work);
+	run->outcome.usage = usage_of(work);
 	if (run_is_ticket(run) || !report) {
 		run_http_free(run);
 		run_end(run, AGENT_DONE);

@@ -47,9 +47,6 @@ void run_http_done(const struct http_outcome *outcome, void *work);
 
 bool run_http_is_good(const struct run_http_work *work);   /* 2xx */
 bool run_http_is_stream(const struct run_http_work *work); /* server-sent events */
-
-/* What is known of usage, and what of it may be told to the scheduler. */
-struct protocol_usage run_http_usage(const struct run_http_work *work);
 struct protocol_usage run_http_told_usage(const struct run_http_work *work);
 struct protocol_usage run_http_spent_usage(const struct run_http_work *work);
 

@@ -256,8 +256,9 @@ pool_rank(struct core *core)
 	return core->rank_next++;
 }
 
-uint32_t
-pool_rank_overdue(struct core *core)
+/* Before all that are in order. */
+static uint32_t
+rank_overdue(struct core *core)
 {
 	VERIFY(core->rank_overdue_next >= 1);
 	if (core->rank_overdue_next == POOL_RANK_FIRST)
@@ -288,7 +289,7 @@ pool_set_overdue(struct core *core, uint32_t index, bool overdue)
 		MARK(pool_lets_one_go_first);
 		pool->overdue++;
 		family->overdue_ms = core->now_ms;
-		family->rank = pool_rank_overdue(core);
+		family->rank = rank_overdue(core);
 		note_id(core, COMMAND_NOTE_OVERDUE, family->id,
 		        core->now_ms - family->oldest_ms, pool->max_wait_ms);
 	} else {

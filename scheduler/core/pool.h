@@ -56,9 +56,8 @@ void pool_take_done(struct core *core, uint32_t index, uint64_t job_ms);
 /* Window of a family of this pool. */
 uint32_t pool_window(const struct core *core, uint32_t family);
 
-/* The next rank, in order or before all that are in order. */
+/* The next rank, in order. */
 uint32_t pool_rank(struct core *core);
-uint32_t pool_rank_overdue(struct core *core);
 
 /* The family waits too long, or no longer does. */
 void pool_set_overdue(struct core *core, uint32_t family, bool overdue);

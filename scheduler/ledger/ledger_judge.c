@@ -16,8 +16,9 @@ is_alive(const struct ledger_facts *it, uint64_t life_ms)
 	return is_known(it) && it->sent_ms <= it->used_ms + life_ms;
 }
 
-bool
-ledger_judge_is_unreadable(const struct ledger_facts *it)
+/* True while the entry lives and cannot be read yet, as far as anybody has seen. */
+static bool
+is_unreadable(const struct ledger_facts *it)
 {
 	if (it->written_ms == 0 || !is_alive(it, it->life_ms))
 		return false;
@@ -55,14 +56,13 @@ is_drift(const struct ledger_facts *it)
 static bool
 is_proof(const struct ledger_facts *it)
 {
-	return it->role == LANE_CANARY && ledger_judge_is_unreadable(it);
+	return it->role == LANE_CANARY && is_unreadable(it);
 }
 
 static bool
 is_past_its_hold(const struct ledger_facts *it)
 {
-	return (it->role == LANE_HOLD_LIMIT || it->role == LANE_NOW) &&
-	       ledger_judge_is_unreadable(it);
+	return (it->role == LANE_HOLD_LIMIT || it->role == LANE_NOW) && is_unreadable(it);
 }
 
 static bool
@@ -74,7 +74,7 @@ is_split(const struct ledger_facts *it)
 static bool
 is_split_at_once(const struct ledger_facts *it)
 {
-	return it->split && ledger_judge_is_unreadable(it);
+	return it->split && is_unreadable(it);
 }
 
 static bool
@@ -129,7 +129,7 @@ static const struct {
 	{ LEDGER_PROOF_MISS, is_proof },
 	{ LEDGER_HOLD_LIMIT, is_past_its_hold },
 	{ LEDGER_FALSE_SPLIT, is_split_at_once },
-	{ LEDGER_STAMPEDE, ledger_judge_is_unreadable },
+	{ LEDGER_STAMPEDE, is_unreadable },
 	{ LEDGER_TTL_MISMATCH, is_short_lived },
 	{ LEDGER_EVICTED_EARLY, is_gone },
 	{ LEDGER_OTHER_PLACE, is_elsewhere },

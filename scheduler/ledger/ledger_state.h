@@ -52,9 +52,6 @@ struct ledger_facts {
 /* The first cause of the table that applies. */
 enum ledger_cause ledger_judge(const struct ledger_facts *facts);
 
-/* True while the entry lives and cannot be read yet, as far as anybody has seen. */
-bool ledger_judge_is_unreadable(const struct ledger_facts *facts);
-
 /* A writer that has begun; its end finds the verdict of its beginning here. */
 struct ledger_begun {
 	uint64_t sent_ms, first_ms;

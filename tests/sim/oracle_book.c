@@ -76,14 +76,14 @@ oracle_book_job(const struct oracle *oracle, struct span id)
 	return find(oracle, 'j', id);
 }
 
-uint32_t
-oracle_book_lane(const struct oracle *oracle, struct span id)
+static uint32_t
+find_lane(const struct oracle *oracle, struct span id)
 {
 	return find(oracle, 'l', id);
 }
 
-uint32_t
-oracle_book_family(const struct oracle *oracle, struct span id)
+static uint32_t
+find_family(const struct oracle *oracle, struct span id)
 {
 	return find(oracle, 'f', id);
 }
@@ -124,7 +124,7 @@ oracle_book_job_make(struct oracle *oracle, struct span id)
 uint32_t
 oracle_book_lane_make(struct oracle *oracle, struct span id)
 {
-	uint32_t index = oracle_book_lane(oracle, id);
+	uint32_t index = find_lane(oracle, id);
 
 	if (index != ORACLE_NONE)
 		return index;
@@ -141,7 +141,7 @@ oracle_book_lane_make(struct oracle *oracle, struct span id)
 uint32_t
 oracle_book_family_make(struct oracle *oracle, struct span id)
 {
-	uint32_t index = oracle_book_family(oracle, id);
+	uint32_t index = find_family(oracle, id);
 
 	if (index != ORACLE_NONE)
 		return index;

@@ -50,8 +50,6 @@ void oracle_book_fini(struct oracle *oracle);
 
 /* Index of a thing by its name; ORACLE_NONE if it is not in the books. */
 uint32_t oracle_book_job(const struct oracle *oracle, struct span id);
-uint32_t oracle_book_lane(const struct oracle *oracle, struct span id);
-uint32_t oracle_book_family(const struct oracle *oracle, struct span id);
 uint32_t oracle_book_session(const struct oracle *oracle, struct span nonce);
 uint32_t oracle_book_lease(const struct oracle *oracle, struct span nonce, uint32_t slot);
 

@@ -78,12 +78,6 @@ redis_model_set_time(struct redis_model *model, uint64_t now_us)
 	model->now_us = now_us;
 }
 
-uint64_t
-redis_model_time(const struct redis_model *model)
-{
-	return model->now_us;
-}
-
 void
 redis_model_set_functions(struct redis_model *model, redis_function_fn *run,
                           redis_function_exists_fn *exists, void *context)

@@ -43,7 +43,6 @@ struct redis_model *redis_model_copy(const struct redis_model *model);
 
 /* May also step backwards, as clocks do. */
 void redis_model_set_time(struct redis_model *model, uint64_t now_us);
-uint64_t redis_model_time(const struct redis_model *model);
 
 void redis_model_set_functions(struct redis_model *model, redis_function_fn *run,
                                redis_function_exists_fn *exists, void *context);
