@@ -156,7 +156,7 @@ function jumpBox(one) {
 // What happened, for the line above the charts and the list below: new prefixes and spikes
 // from the ledger, the rest from the notes.
 export function changesOf(ledger) {
-  const versions = ledger.changes.map((one) => ({ at_ms: one.at_ms, kind: one.twin ? "place" : "version", route: one.route, family: one.family,
+  const versions = ledger.changes.map((one) => ({ at_ms: one.at_ms, kind: one.twin ? "placed" : "version", route: one.route, family: one.family,
     words: one.twin ? `came to ${one.place} too` : `has a new prefix, v${one.number}${one.change ? `: ${model.changeWords(one.change)}` : ""}` }));
   const spikes = ledger.bursts.filter((one) => one.spike).map((one) => ({ at_ms: one.start_ms, kind: "spike", route: one.route, family: one.family,
     words: `wrote its prefix ${model.grouped(one.extra_writes)} times too often in a burst` }));
@@ -169,7 +169,7 @@ export function eventsOf(ledger) {
     href: one.family ? model.makeHash("family", one.family) : one.route ? model.makeHash("route", one.route) : "#/overview" }));
 }
 
-const MARKS = [["version", "new version"], ["spike", "creation spike"], ["notice", "parked, paused, switched"], ["place", "one more place"], ["info", "the scheduler"]];
+const MARKS = [["version", "new version"], ["spike", "creation spike"], ["notice", "parked, paused, switched"], ["placed", "one more place"], ["info", "the scheduler"]];
 
 function changeList(changes) {
   if (changes.length === 0) return h("p", { class: "empty" }, "No new prefix, no restart, no account parked, no switch.");
@@ -564,7 +564,7 @@ function driftBox(drift, ledger) {
 function versionTable(ledger) {
   return table("Versions by what they cost", [
     { label: "Version", cell: (one) => [h("b", {}, `v${one.number}`), " ", familyLink(one.family)] },
-    { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : [one.alive ? badge("go", "alive") : badge("rest", "gone"), one.twin ? h("span", { class: "detail" }, "the same text elsewhere") : null] },
+    { label: "Is", cell: (one) => one.variant ? badge("later", "a variant") : [one.alive ? badge("go", "alive") : badge("rest", "gone"), one.twin ? h("span", { class: "detail under" }, "same text elsewhere") : null] },
     ledger.versions.some((one) => one.place !== ledger.versions[0].place) ? { label: "Place", cell: (one) => one.place } : null,
     { label: "Share now", number: true, cell: (one) => one.alive ? model.percent(one.share) : "–" },
     ledger.versions.some((one) => one.change) ? { label: "What it changed", class: "name", cell: (one) => one.change ? [model.changeWords(one.change), ["text", "length"].includes(one.change.kind) ? null : h("span", { class: "detail" }, one.change.fix)] : h("span", { class: "quiet" }, "–") } : null,

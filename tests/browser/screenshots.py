@@ -42,11 +42,11 @@ class Traffic(threading.Thread):
         self.stack, self.redis, self.stop = stack, stack.connect(), threading.Event()
         self.lock = threading.Lock()  # one connection, two threads
 
-    def add(self, route, system, count, upstream="main"):
+    def add(self, route, system, count, upstream="main", **more):
         with self.lock:
             for n in range(count):
                 self.redis("XADD", "warmq:jobs", "*", "upstream", upstream, "reply", "pictures",
-                           "route", route, "body", anthropic_body(f"Question {n}", system))
+                           "route", route, "body", anthropic_body(f"Question {n}", system, **more))
 
     def run(self):
         turn = 0
@@ -69,7 +69,8 @@ def prepare(stack):
     traffic = Traffic(stack)
     traffic.start()
     time.sleep(20)
-    stack.http("/knobs", {"fault_next": "bad_request", "fault_next_count": 4})
+    for _ in range(4):  # which the provider refuses
+        traffic.add("ad-hoc", "Hello", 1, max_tokens="many")
     time.sleep(SECONDS - 32)
     traffic.add("nightly/export", long_text(12000, "export "), 40)
     family = wait_until(lambda: stack.api("families?route=nightly/export")["families"], 20,
@@ -89,7 +90,14 @@ def views(stack):
     return found + [("job", f"job/{jobs[0]['id']}")] if jobs else found
 
 
-def take(browser, stack, directory):
+def show_work(stack, traffic, look):
+    """Two bursts, so that something is written and something drained in the next picture."""
+    traffic.add("contracts/review", long_text(30000, f"You review contracts, {look}. "), 90)
+    traffic.add("support/triage", long_text(16000, "You answer for support/triage. Be brief. "), 60)
+    wait_until(lambda: stack.api("families?show=busy")["total"] >= 3, 20, "work")
+
+
+def take(browser, stack, traffic, directory):
     for look, options in (("light", {}), ("dark", {"dark": True}),
                           ("narrow", {"width": 390, "height": 844})):
         browser.open(stack.url, **options)
@@ -100,6 +108,8 @@ def take(browser, stack, directory):
                          "&& document.querySelector('.badge.go') !== null", 20)
             width, height = options.get("width", 1280), options.get("height", TALL.get(name, 860))
             browser.do("size", width=width, height=height)
+            if name == "families":
+                show_work(stack, traffic, look)
             time.sleep(1.2)  # a second figure, and the charts
             path = directory / f"{name}-{look}.png"
             browser.do("shot", path=str(path), full=look != "narrow" and name not in TALL)
@@ -121,10 +131,11 @@ def main():
         with Stack(folder, LIMITS, KNOBS, places=["backup"]) as stack:
             traffic = prepare(stack)
             browser = Browser()
-            take(browser, stack, args.directory)
+            take(browser, stack, traffic, args.directory)
             errors = browser.do("errors")
             browser.close()
             traffic.stop.set()
+            traffic.join()
         assert errors == [], json.dumps(errors)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
