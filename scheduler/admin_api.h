@@ -1,4 +1,9 @@
-/* admin_api.h - pages that are answered at once, from the ruler's memory. */
+/* admin_api.h - pages that are answered at once, from the ruler's memory.
+ *
+ * They ask nothing of Redis, so they answer while it is away: with what was true last,
+ * and `phase` says so.  Each fills `response` with one JSON object (docs/openapi.json),
+ * or with an error and its status. Texts are borrowed from the ruler and copied into the
+ * body before these return. */
 #ifndef SCHEDULER_ADMIN_API_H
 #define SCHEDULER_ADMIN_API_H
 

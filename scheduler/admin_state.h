@@ -1,4 +1,14 @@
-/* admin_state.h - the memory of the pages; only the admin_*.c files look into it. */
+/* admin_state.h - the memory of the pages; only the admin_*.c files look into it.
+ *
+ *   admin         server, timers, which page
+ *   admin_api     answered at once      admin_ask   answered by Redis, later
+ *   admin_live    the overview, each second, to all that look (admin_use: what runs)
+ *   admin_act     what people do        admin_guard who may
+ *   board*        the table of families and the recent past, what is stored of it
+ *
+ * It has a connection to Redis of its own, so that no page waits behind the queue, and
+ * the queue behind none.  The ruler is borrowed and only looked at; it lives longer.
+ * Memory goes with the last closed handle (admin.closing counts them). */
 #ifndef SCHEDULER_ADMIN_STATE_H
 #define SCHEDULER_ADMIN_STATE_H
 

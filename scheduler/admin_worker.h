@@ -1,4 +1,7 @@
-/* admin_worker.h - GET /api/v1/workers: live sessions, and what each one drains now. */
+/* admin_worker.h - GET /api/v1/workers: live sessions, and what each one drains now.
+ *
+ * Sessions and leases are read from Redis, in a few rounds for all of them; the answer
+ * comes later, or as an error if Redis is away (admin_ask.h). */
 #ifndef SCHEDULER_ADMIN_WORKER_H
 #define SCHEDULER_ADMIN_WORKER_H
 

@@ -1,4 +1,7 @@
-/* board_store_state.h - what the two halves of board_store share. */
+/* board_store_state.h - what the two halves of board_store share.
+ *
+ * The board owns it.  What was stored last is remembered where that is less than a flag
+ * at everything that changes. */
 #ifndef SCHEDULER_BOARD_STORE_STATE_H
 #define SCHEDULER_BOARD_STORE_STATE_H
 

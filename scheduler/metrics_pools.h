@@ -1,4 +1,9 @@
-/* metrics_pools.h - what is now: pools, accounts, lanes.  Part of metrics.c. */
+/* metrics_pools.h - what is now: pools, accounts, lanes.  Part of metrics.c.
+ *
+ *   all families ── metrics_pools_look ──► sums by pool and reason ──► gauges
+ *
+ * A look walks all families that the core knows; its sums stay in the ruler (pools,
+ * rooms) until the next one.  Writers append to `out` and leave errors to its owner. */
 #ifndef SCHEDULER_METRICS_POOLS_H
 #define SCHEDULER_METRICS_POOLS_H
 

@@ -1,4 +1,12 @@
-/* ruler_intern.h - segments of a job: stored once, and only reused byte for byte. */
+/* ruler_intern.h - segments of a job: stored once, and only reused byte for byte.
+ *
+ *   node ── known? ── bytes at hand? ── equal ──► reuse
+ *            │ no        │ no              │ other bytes: next salt, another id
+ *            ▼           ▼ GET px:<id>     ▼
+ *          X of this batch (pending until it was admitted)
+ *
+ * An id is a hash and no proof.  Bytes at hand are kept in ruler->segments, within
+ * config.segments_size_max; those that are asked for are at most RULER_WANTED_MAX. */
 #ifndef SCHEDULER_RULER_INTERN_H
 #define SCHEDULER_RULER_INTERN_H
 

@@ -1,4 +1,10 @@
-/* ruler_note.h - what a ruler tells people, as sentences. */
+/* ruler_note.h - what a ruler tells people, as sentences.
+ *
+ *   format, arguments ──► text ──► config.say ──► log, page
+ *
+ * A note that nobody hears (config.say is NULL) costs nothing.  The text is cut to its
+ * buffer and lives until config.say returns; log and page escape what comes from outside.
+ */
 #ifndef SCHEDULER_RULER_NOTE_H
 #define SCHEDULER_RULER_NOTE_H
 

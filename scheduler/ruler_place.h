@@ -1,4 +1,12 @@
-/* ruler_place.h - where one job goes: into a list, into `later`, or to the dead. */
+/* ruler_place.h - where one job goes: into a list, into `later`, or to the dead.
+ *
+ *   job ── prefix known? ── identified ── family, segments ──► batch: list or `later`
+ *            │ no: it waits for it          │ bytes unknown: WAITS
+ *            ▼ 10 s later                   ▼
+ *          dead, like all that cannot be read or has no upstream
+ *
+ * Nothing is remembered here: a job that WAITS is placed from the start once more, when
+ * what was asked for is there.  What it adds to the batch is the batch's. */
 #ifndef SCHEDULER_RULER_PLACE_H
 #define SCHEDULER_RULER_PLACE_H
 

@@ -1,4 +1,11 @@
-/* ruler_tally.h - feeds the tally with what the ruler hears. */
+/* ruler_tally.h - feeds the tally with what the ruler hears.
+ *
+ *   line ── whose family, pool, upstream? ──► tally_call, tally_count
+ *   gate moves ──► since when, and until when, a prefix held its jobs (tally_hold)
+ *
+ * It hears what the core hears: each line once, but for those that were read and not
+ * stored when a process died.  So metrics may count a second twice over a crash; the
+ * ledger does not.  Times are of Redis's clock.  Nothing here fails or allocates. */
 #ifndef SCHEDULER_RULER_TALLY_H
 #define SCHEDULER_RULER_TALLY_H
 

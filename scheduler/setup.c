@@ -47,7 +47,6 @@ fill_upstreams(const struct config *config, struct setup *setup)
 	setup->ruler.upstreams_count = config->upstreams_count;
 }
 
-/* Those of the file first, then what is built in; the last one matches everything. */
 /* Millionths of a dollar for a million tokens are 10^-12 dollars for one. */
 static struct ledger_price
 priced(const struct config_price *from)
@@ -84,6 +83,7 @@ fill_prices(const struct config_model *from, struct ruler_price *to,
 	model->prices_count = from->prices_count + 1;
 }
 
+/* Those of the file first, then what is built in; the last one matches everything. */
 static int
 fill_models(const struct config *config, struct setup *setup)
 {
