@@ -1,5 +1,6 @@
 """What `warmq` says: help for every verb, and errors that name what, where and what to do."""
 
+import functools
 import json
 import os
 import pty
@@ -31,6 +32,15 @@ def says(code, *words, **more):
     return err
 
 
+@functools.lru_cache(maxsize=None)
+def page_of(verb):
+    """The help page of a verb."""
+    code, page, errors = run(*verb.split(), "--help")
+    assert (code, errors) == (0, ""), verb
+    return page
+
+
+@functools.lru_cache(maxsize=None)
 def verbs():
     listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", run("help")[1], re.M)
     assert len(listed) > 25
@@ -39,11 +49,9 @@ def verbs():
 
 def test_help_of_each_verb_is_the_same_however_it_is_asked_for():
     for verb in verbs():
-        words = verb.split()
-        code, page, errors = run("help", *words)
-        assert code == 0 and errors == "" and page.startswith(f"warmq {verb}"), verb
-        assert "--help" in page
-        assert run(*words, "--help") == run(*words, "-h") == (0, page, "")
+        assert page_of(verb).startswith(f"warmq {verb}") and "--help" in page_of(verb)
+        assert run("help", *verb.split()) == (0, page_of(verb), ""), verb
+    assert run("job", "show", "-h") == (0, page_of("job show"), "")
 
 
 def test_help_of_a_group_lists_its_verbs():
@@ -253,24 +261,23 @@ def test_a_long_wait_shows_how_far_it_is_on_a_terminal_only(server, scheduler, i
     assert "\033[K" not in on_terminal(*words, "--json")
 
 
-def complete(*words):
-    """What bash offers for the last word."""
-    script = (f"source <({WARMQ} completion); COMP_WORDS=({' '.join(repr(w) for w in words)}); "
-              f"COMP_CWORD={len(words) - 1}; _warmq; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30,
+def complete(*lines):
+    """What bash offers for the last word of each line, a tuple of words."""
+    script = f"source <({WARMQ} completion)\n"
+    for words in lines:
+        script += (f"COMP_WORDS=({' '.join(repr(word) for word in words)}); "
+                   f"COMP_CWORD={len(words) - 1}; _warmq; echo \"${{COMPREPLY[*]}}\"\n")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
                           check=True)
     assert done.stderr == ""
-    return set(done.stdout.split())
+    return [set(line.split()) for line in done.stdout.splitlines()]
 
 
 def test_bash_completes_every_verb_and_every_option():
-    first = {verb.split()[0] for verb in verbs()}
-    assert complete("warmq", "") == complete("warmq", "help", "") == first | {"help"}
-    assert complete("warmq", "h") == {"help", "hold"}
-    for verb in verbs():
-        words = verb.split()
-        options = set(re.findall(r"^  (--[a-z-]+)", run(*words, "--help")[1], re.M))
-        assert complete("warmq", *words, "--") == options, verb
-        assert words[-1] in complete("warmq", *words), verb
-    assert complete("warmq", "wait", "1-0", "--t") == {"--timeout"}
-    assert complete("warmq", "job", "") == {"ls", "show", "cancel", "retry", "drop"}
+    first = {verb.split()[0] for verb in verbs()} | {"help"}
+    assert complete(("warmq", ""), ("warmq", "h"), ("warmq", "help", ""),
+                    ("warmq", "wait", "1-0", "--t"), ("warmq", "job", "")) == [
+        first, {"help", "hold"}, first, {"--timeout"}, {"ls", "show", "cancel", "retry", "drop"}]
+    lines = [("warmq", *verb.split(), "--") for verb in verbs()]
+    for verb, offered in zip(verbs(), complete(*lines)):
+        assert offered == set(re.findall(r"^  (--[a-z-]+)", page_of(verb), re.M)), verb
