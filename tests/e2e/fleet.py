@@ -296,9 +296,9 @@ scheduler:
 
     def warmq(self, *words, check=True, text=None):
         """Runs the command line; returns its standard output."""
-        done = subprocess.run([str(WARMQ), *map(str, words), "--redis",
-                               f"unix://{self.socket}"], capture_output=True, text=True,
-                              input=text, timeout=120)
+        done = subprocess.run([str(WARMQ), *map(str, words)], capture_output=True, text=True,
+                              input=text, timeout=120,
+                              env={**os.environ, "WARMQ_REDIS": f"unix://{self.socket}"})
         if check:
             assert done.returncode == 0, done.stderr
         return done.stdout
