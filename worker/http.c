@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define HANDLES_KEPT_MAX 512
+#define SILENCE_LOOK_MS  250 /* so much later than said it may be noticed */
 
 struct http_exchange {
 	struct http *http;
@@ -17,6 +18,8 @@ struct http_exchange {
 	bool was_sent;
 	bool was_repeated; /* curl wanted to send it once more */
 	bool was_stopped;  /* by on_body */
+	uint64_t first_byte_ms;
+	uint64_t silent_until_ms; /* loop time; 0: nobody waits for a first byte */
 	uint64_t bytes;
 	char error[CURL_ERROR_SIZE];
 	struct http_exchange *previous, *next; /* of those under way */
@@ -28,6 +31,8 @@ struct http {
 	CURLM *multi;
 	struct http_poll *poll;
 	uv_timer_t timer;
+	uv_timer_t silence;    /* runs while somebody waits for a first byte */
+	uint32_t silent_count; /* who does */
 	struct http_exchange *first;
 	CURL *kept[HANDLES_KEPT_MAX]; /* easy handles for reuse */
 	uint32_t kept_count;
@@ -59,12 +64,26 @@ link_in(struct http *http, struct http_exchange *exchange)
 	http->first = exchange;
 }
 
+static void
+expect_no_more(struct http_exchange *exchange)
+{
+	struct http *http = exchange->http;
+
+	if (exchange->silent_until_ms == 0)
+		return;
+	exchange->silent_until_ms = 0;
+	VERIFY(http->silent_count > 0);
+	if (--http->silent_count == 0)
+		(void)uv_timer_stop(&http->silence);
+}
+
 /* Takes it out of curl and gives its handle back. */
 static void
 let_go(struct http_exchange *exchange)
 {
 	struct http *http = exchange->http;
 
+	expect_no_more(exchange);
 	if (exchange->previous)
 		exchange->previous->next = exchange->next;
 	else
@@ -80,23 +99,28 @@ let_go(struct http_exchange *exchange)
 }
 
 static void
-end_exchange(struct http_exchange *exchange, CURLcode code)
+end_exchange(struct http_exchange *exchange, enum http_end end, const char *text)
 {
 	struct http_outcome outcome = {
-		.end = end_of(exchange, code),
+		.end = end,
 		.status = exchange->status,
 		.bytes = exchange->bytes,
-		.text = "",
+		.text = text,
 	};
 
-	if (exchange->was_repeated)
-		outcome.text = "it was closed before a byte of the answer came";
-	else if (code != CURLE_OK)
-		outcome.text =
-			exchange->error[0] ? exchange->error : curl_easy_strerror(code);
 	let_go(exchange);
 	exchange->handlers.on_done(&outcome, exchange->data);
 	free(exchange);
+}
+
+static const char *
+text_of(const struct http_exchange *exchange, CURLcode code)
+{
+	if (exchange->was_repeated)
+		return "it was closed before a byte of the answer came";
+	if (code == CURLE_OK)
+		return "";
+	return exchange->error[0] ? exchange->error : curl_easy_strerror(code);
 }
 
 static void
@@ -106,14 +130,15 @@ read_ends(struct http *http)
 	int left;
 
 	while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
-		char *exchange = NULL;
+		CURLcode code = message->data.result;
+		struct http_exchange *exchange;
+		char *data = NULL;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
-		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
-		                        &exchange);
-		end_exchange((struct http_exchange *)(void *)exchange,
-		             message->data.result);
+		(void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &data);
+		exchange = (struct http_exchange *)(void *)data;
+		end_exchange(exchange, end_of(exchange, code), text_of(exchange, code));
 	}
 }
 
@@ -138,6 +163,41 @@ static void
 on_timer(uv_timer_t *timer)
 {
 	act(timer->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static struct http_exchange *
+find_silent(const struct http *http)
+{
+	struct http_exchange *exchange = http->first;
+
+	while (exchange && (exchange->silent_until_ms == 0 ||
+	                    exchange->silent_until_ms > uv_now(http->loop)))
+		exchange = exchange->next;
+	return exchange;
+}
+
+/* From the first one again each time: who hears of an end may begin something new. */
+static void
+on_silence(uv_timer_t *timer)
+{
+	struct http *http = timer->data;
+	struct http_exchange *exchange;
+
+	while ((exchange = find_silent(http)) != NULL)
+		end_exchange(exchange, HTTP_SILENT, "not a byte of the answer came");
+}
+
+static void
+expect_first_byte(struct http_exchange *exchange)
+{
+	struct http *http = exchange->http;
+
+	if (exchange->first_byte_ms == 0)
+		return;
+	exchange->silent_until_ms = uv_now(http->loop) + exchange->first_byte_ms;
+	if (http->silent_count++ == 0)
+		(void)uv_timer_start(&http->silence, on_silence, SILENCE_LOOK_MS,
+		                     SILENCE_LOOK_MS);
 }
 
 static int
@@ -181,6 +241,7 @@ on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
 		return CURL_PREREQFUNC_ABORT;
 	}
 	exchange->was_sent = true;
+	expect_first_byte(exchange);
 	exchange->handlers.on_sent(exchange->data);
 	return CURL_PREREQFUNC_OK;
 }
@@ -196,6 +257,7 @@ on_header(char *bytes, size_t size, size_t count, void *data)
 	if (line.len > 5 && memcmp(line.data, "HTTP/", 5) == 0) {
 		long status = 0;
 
+		expect_no_more(exchange);
 		(void)curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
 		exchange->status = (int)status;
 		if (status >= 200) /* 100 Continue is no answer */
@@ -253,7 +315,9 @@ http_create(uv_loop_t *loop, const struct http_options *options, struct http **r
 		return ERR_MEMORY;
 	}
 	(void)uv_timer_init(loop, &http->timer);
+	(void)uv_timer_init(loop, &http->silence);
 	http->timer.data = http;
+	http->silence.data = http;
 	(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
 	(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
 	(void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
@@ -323,6 +387,7 @@ http_post(struct http *http, const struct http_request *request,
 	exchange->http = http;
 	exchange->handlers = *handlers;
 	exchange->data = data;
+	exchange->first_byte_ms = request->first_byte_ms;
 	exchange->easy =
 		http->kept_count > 0 ? http->kept[--http->kept_count] : curl_easy_init();
 	if (!exchange->easy) {
@@ -376,8 +441,9 @@ http_destroy(struct http *http, void (*fn)(void *data), void *data)
 	for (uint32_t i = 0; i < http->kept_count; i++)
 		curl_easy_cleanup(http->kept[i]);
 	(void)curl_multi_cleanup(http->multi);
-	http->closing = 2;
+	http->closing = 3;
 	uv_close((uv_handle_t *)&http->timer, on_timer_closed);
+	uv_close((uv_handle_t *)&http->silence, on_timer_closed);
 	http_poll_destroy(http->poll, part_closed, http);
 	curl_global_cleanup();
 }

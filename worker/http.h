@@ -7,6 +7,9 @@
  * Connections are kept and reused; HTTP/2 is used where a server offers it over TLS, and
  * then many requests share one connection.  Names are resolved in libcurl's threads.
  *
+ * A server that takes a request and says nothing holds it until `timeout_ms`, or for
+ * `first_byte_ms` where an answer should begin long before it ends.
+ *
  * Every exchange ends with exactly one on_done, or with http_cancel.  Callbacks of one
  * exchange may not cancel it: on_body answers false to stop it.  The body, the URL and
  * the header lines must live until the end. */
@@ -33,6 +36,7 @@ enum http_end {
 	HTTP_ANSWERED, /* the whole answer came, whatever its status */
 	HTTP_BROKEN,   /* the connection broke off after the request had left */
 	HTTP_TIMED_OUT,
+	HTTP_SILENT,    /* not a byte came within `first_byte_ms` */
 	HTTP_UNREACHED, /* no connection: nothing was sent */
 	HTTP_STOPPED,   /* on_body said so */
 };
@@ -56,7 +60,8 @@ struct http_request {
 	const char *url;
 	const struct curl_slist *headers; /* curl's list of "name: value" */
 	struct span body;
-	uint64_t timeout_ms; /* for everything */
+	uint64_t timeout_ms;    /* for everything */
+	uint64_t first_byte_ms; /* from when it leaves; 0: no bound of its own */
 };
 
 MUST_USE int http_create(uv_loop_t *loop, const struct http_options *options,

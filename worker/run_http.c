@@ -131,6 +131,15 @@ refuse(struct run *run, int err, const char *why)
 	              err == ERR_UNKNOWN_KEY ? RUN_HTTP_AWAY_MS : 0);
 }
 
+/* What comes as a whole begins when it is ready: then only the time-out counts. */
+static uint64_t
+first_byte_ms(const struct run_http_work *work)
+{
+	return work->request.report.streams
+	               ? work->request.upstream->config->first_byte_ms
+	               : 0;
+}
+
 void
 run_http_send(struct run *run, bool is_second)
 {
@@ -158,6 +167,7 @@ run_http_send(struct run *run, bool is_second)
 		.headers = work->request.headers,
 		.body = buffer_span(&work->request.body),
 		.timeout_ms = run_timeout_ms(run),
+		.first_byte_ms = first_byte_ms(work),
 	};
 	err = http_post(run->context->http, &request, &handlers, work, &work->exchange);
 	if (err < 0)

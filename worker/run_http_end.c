@@ -447,6 +447,18 @@ run_http_done(const struct http_outcome *outcome, void *data)
 		run_http_fail(run, AGENT_RETRY, "timeout", text, 0,
 		              work->status == 0 ? RUN_HTTP_AWAY_MS : 0);
 		return;
+	case HTTP_SILENT:
+		run->outcome.usage = run_http_spent_usage(work);
+		(void)snprintf(
+			text, sizeof text,
+			"Not a byte of the answer came within upstreams.%s.first_byte "
+			"= %llus.",
+			work->request.upstream->config->name,
+			(unsigned long long)
+					work->request.upstream->config->first_byte_ms /
+				1000);
+		run_http_fail(run, AGENT_RETRY, "timeout", text, 0, RUN_HTTP_AWAY_MS);
+		return;
 	case HTTP_BROKEN:
 		run->outcome.usage = run_http_spent_usage(work);
 		(void)snprintf(text, sizeof text, "The connection broke off: %s.",

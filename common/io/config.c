@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The whole prompt has been read when a stream begins: half a minute for the longest.
+ * What other servers do with a queue of theirs, nobody knows. */
+#define FIRST_BYTE_MS     120000
+#define FIRST_BYTE_MS_MAX 86400000
+
 struct config *
 config_create(void)
 {
@@ -127,6 +132,15 @@ derive_path(struct config_upstream *upstream)
 }
 
 static void
+derive_first_byte(struct config_upstream *upstream)
+{
+	if (upstream->first_byte_ms == 0)
+		upstream->first_byte_ms = upstream->dialect == CONFIG_DIALECT_ANTHROPIC
+		                                  ? FIRST_BYTE_MS
+		                                  : FIRST_BYTE_MS_MAX;
+}
+
+static void
 derive_words(struct config_upstream *upstream, struct span host)
 {
 	bool anthropic = upstream->dialect == CONFIG_DIALECT_ANTHROPIC;
@@ -188,6 +202,7 @@ finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 		upstream->url[--len] = '\0';
 
 	derive_path(upstream);
+	derive_first_byte(upstream);
 	derive_words(upstream, host);
 	if (upstream->account[0] == '\0')
 		memcpy(upstream->account, upstream->name, sizeof upstream->account);

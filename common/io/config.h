@@ -107,6 +107,7 @@ struct config_upstream {
 	enum config_evidence evidence;
 	char usage_path[CONFIG_TEXT_SIZE]; /* raw: where the answer has its usage */
 	enum config_switch stream;         /* always stream upstream? */
+	uint64_t first_byte_ms;            /* of a streamed answer, at the latest */
 	enum config_proof proof;
 	uint64_t pace_start; /* concurrent starts before any evidence */
 	uint64_t hold_max_ms;

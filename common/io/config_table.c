@@ -97,6 +97,11 @@ const struct config_key config_table_keys[] = {
 	  .words = switch_words, .initial = "auto",
 	  .help = "`auto`: always stream from the provider, where the dialect can, and "
 	          "give each job the shape it asked for." },
+	{ ROW(UPSTREAM, DURATION, "first_byte"), FIELD(config_upstream, first_byte_ms),
+	  .min = 1000, .max = DAY_MS, .depends = "`2m` (anthropic), else `24h`",
+	  .help = "A streamed request of whose answer no byte has come for so long is "
+	          "given up, as by a time-out; a longer one than the job's `timeout` "
+	          "is none." },
 	{ ROW(UPSTREAM, WORD, "proof"), FIELD(config_upstream, proof),
 	  .words = proof_words, .depends = "`canary` (anthropic), else `none`",
 	  .help = "`canary`: one job must be seen to read the cache before the others "

@@ -3,12 +3,13 @@
 import json
 import socket
 import threading
+import time
 
 from ports import free_port
 from store import wait_until
-from worker_rig import (MESSAGE, Provider, body, enqueue, error, family, plain,
-                        provider, silence, split_jobs, sse, sse_cut, start,
-                        wait_result)
+from worker_rig import (MESSAGE, Provider, begin_stream, body, enqueue, error, events_of,
+                        family, plain, provider, silence, split_jobs, sse, sse_cut,
+                        start, wait_result)
 
 
 def one_job(store, **fields):
@@ -181,6 +182,51 @@ def test_a_job_that_takes_longer_than_its_time_out_is_a_failed_attempt(store, pr
     assert "time-out" in store.past(id)["why"]
     promote(store)
     wait_result(store, id)
+
+
+def later(seconds, answer):
+    """The same, so long after the request."""
+    def slow(handler):
+        time.sleep(seconds)  # it is the provider that takes its time, not the test
+        answer(handler)
+    return slow
+
+
+def test_a_stream_of_which_no_byte_comes_is_given_up_before_its_time_out(store, provider,
+                                                                         start):
+    begun, go_on = threading.Event(), threading.Event()
+    provider.answers = [silence(begun, go_on)]
+    start(upstream="    first_byte: 1s\n")
+    jobs, id = one_job(store, timeout="10m")
+    assert begun.wait(10)
+    wait_until(lambda: store.past(id).get("attempts") == "1", "the end of the first run", 20)
+    go_on.set()
+    assert "first_byte" in store.past(id)["why"]
+    assert store.events("pressure")[0].split(" ")[2] == "timeout", "the scheduler hears of it"
+    promote(store)
+    wait_result(store, id)
+
+
+def test_a_stream_that_has_begun_may_be_silent_for_longer(store, provider, start):
+    def answer(handler):
+        begin_stream(handler)
+        handler.wfile.flush()
+        later(2, lambda handler: handler.wfile.write(b"".join(events_of(MESSAGE))))(handler)
+
+    provider.answers = [answer]
+    start(upstream="    first_byte: 1s\n")
+    jobs, id = one_job(store)
+    result = wait_result(store, id)
+    assert result["state"] == "done" and result["attempts"] == 0
+
+
+def test_an_answer_that_comes_as_a_whole_may_take_longer_than_a_first_byte(store, provider,
+                                                                           start):
+    provider.answers = [later(2, plain(200, MESSAGE))]
+    start(upstream="    first_byte: 1s\n    stream: never\n")
+    jobs, id = one_job(store)
+    result = wait_result(store, id)
+    assert result["state"] == "done" and result["attempts"] == 0
 
 
 def test_a_model_that_refuses_our_marker_gets_none_from_then_on(store, provider, start):

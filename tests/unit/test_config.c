@@ -140,6 +140,8 @@ START_TEST(config_derives_by_dialect_and_host_what_is_not_said)
 	ck_assert_int_eq(main_->markers, CONFIG_SWITCH_AUTO);
 	ck_assert_int_eq(main_->evidence, CONFIG_EVIDENCE_EXACT);
 	ck_assert_int_eq(main_->proof, CONFIG_PROOF_CANARY);
+	ck_assert_uint_eq(main_->first_byte_ms, 120000);
+	ck_assert_uint_eq(local->first_byte_ms, 86400000);
 	ck_assert_str_eq(local->path, "/v1/chat/completions");
 	ck_assert_str_eq(local->account, "shared");
 	ck_assert_int_eq(local->markers, CONFIG_SWITCH_NEVER);
