@@ -130,6 +130,7 @@ struct oracle_session {
 	uint64_t renewed_ms; /* Redis time */
 	bool gone;           /* dying, or forgotten */
 	bool quiet;          /* told to claim nothing */
+	char shunned[64];    /* upstreams of which it gets nothing, with commas */
 	uint64_t q_last;     /* of the starts of earlier calls */
 	uint64_t q_most;
 	uint64_t q_call; /* the call that q_most is of */

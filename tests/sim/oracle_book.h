@@ -106,6 +106,15 @@ void oracle_session_before(struct oracle *oracle);
 void oracle_session_reaped(struct oracle *oracle, struct span nonce);
 void oracle_session_after(struct oracle *oracle, const struct reply *reply);
 
+/* What a session has told of upstreams that it does not reach; the same from what Redis
+ * has stored. */
+void oracle_shun_note(struct oracle *oracle, struct span nonce, struct span shunned);
+void oracle_shun_restore(struct oracle *oracle, struct span nonce, struct span head);
+/* May the call that starts this lease start nothing of this budget? */
+bool oracle_shun_leaves_out(const struct oracle *oracle, const struct oracle_lease *lease,
+                            uint32_t budget);
+void oracle_shun_judge(struct oracle *oracle, const struct oracle_lease *lease);
+
 void oracle_restore_all(struct oracle *oracle);
 
 void oracle_cache_attach(struct oracle *oracle);

@@ -54,6 +54,7 @@ read_session(struct oracle *oracle, struct span nonce, struct span text)
 	session->gone = false;
 	session->c = oracle_book_number(text);
 	session->renewed_ms = 0; /* its deadline is Redis's to know */
+	oracle_shun_restore(oracle, nonce, text);
 }
 
 static void

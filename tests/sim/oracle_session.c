@@ -143,8 +143,12 @@ judge_session(struct oracle *oracle, const struct reply *reply)
 		            oracle_book_number(oracle_book_word(oracle, ORACLE_WORD_C)),
 		            session->nonce,
 		            session->gone ? "gone" : "older than the newest");
-	if (oracle_book_runs(oracle, "beat") && ok)
-		session->renewed_ms = oracle_book_now_ms(oracle);
+	if (!oracle_book_runs(oracle, "beat") || !ok)
+		return;
+	session->renewed_ms = oracle_book_now_ms(oracle);
+	if (oracle_book_word(oracle, ORACLE_WORD_NONCE + 4).data)
+		oracle_shun_note(oracle, span_from(session->nonce),
+		                 oracle_book_word(oracle, ORACLE_WORD_NONCE + 4));
 }
 
 static void

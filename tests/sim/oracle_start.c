@@ -144,26 +144,6 @@ comes_before(const struct oracle *oracle, const struct oracle_family *a,
 	return rank >= RANK_LAST || oracle->lanes[a->lane].before.rank < rank;
 }
 
-/* Up to the class. */
-static bool
-is_same_upstream(const struct oracle_budget *a, const struct oracle_budget *b)
-{
-	size_t len = strcspn(a->name, ":");
-
-	return len == strcspn(b->name, ":") && memcmp(a->name, b->name, len) == 0;
-}
-
-/* A worker that does not reach an upstream claims nothing of it, or one job of it alone.
- */
-static bool
-may_be_passed_over(const struct oracle *oracle, const struct oracle_lease *lease,
-                   const struct oracle_family *other)
-{
-	return oracle->weather->cut_off_workers > 0 &&
-	       !is_same_upstream(&oracle->budgets[lease->budget],
-	                         &oracle->budgets[other->budget]);
-}
-
 static void
 judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 {
@@ -179,7 +159,7 @@ judge_switch(struct oracle *oracle, const struct oracle_lease *lease)
 			continue;
 		if (best_ready(oracle, other) > band_of(lease) ||
 		    !has_room(oracle, other) || comes_before(oracle, family, other) ||
-		    may_be_passed_over(oracle, lease, other))
+		    oracle_shun_leaves_out(oracle, lease, other->budget))
 			continue;
 		oracle_fail(oracle, "I4", "family %s begins while %s has work and room",
 		            family->id, other->id);
@@ -314,7 +294,8 @@ judge_wait(struct oracle *oracle, const struct oracle_lease *lease)
 		    now_ms - other->waits_since_ms <= most_ms + SERVICE_MS ||
 		    best_ready(oracle, other) > band_found(oracle, lease) ||
 		    !has_room(oracle, other) ||
-		    (is_overdue(oracle, served) && comes_before(oracle, served, other)))
+		    (is_overdue(oracle, served) && comes_before(oracle, served, other)) ||
+		    oracle_shun_leaves_out(oracle, lease, other->budget))
 			continue;
 		oracle_fail(oracle, "I5",
 		            "family %s starts, %s has waited for %" PRIu64 " ms",
@@ -385,6 +366,7 @@ oracle_start_judge(struct oracle *oracle)
 			continue;
 		judge_window(oracle, lease);
 		judge_pause(oracle, lease);
+		oracle_shun_judge(oracle, lease);
 		oracle_budget_judge(oracle, lease);
 		if (lease->role == PROTOCOL_LEAD || lease->role == PROTOCOL_CANARY)
 			take_credit(oracle, lease);
