@@ -4,64 +4,16 @@
 #include "common/io/log.h"
 #include "common/io/redis.h"
 #include "common/io/redis_listen.h"
-#include "worker/core/agent.h"
-#include "worker/health.h"
-#include "worker/lag.h"
 #include "worker/note.h"
 #include "worker/run_log.h"
-#include "worker/spool.h"
+#include "worker/shell_memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#define COMMANDS_MAX   256
-#define CALLS_MAX      64
-#define ARGS_MAX       (AGENT_CALL_ARGS * 8)
-#define BYTES_MAX      (REPORT_SIZE_MAX + 8 * AGENT_CALL_BYTES)
-#define TAGS_MAX       256
 #define STEPS_MAX      64 /* of one turn; the rest waits for the next one */
 #define RECONNECT_MS   100
 #define RECONNECT_MAX  2000
 #define PIPELINE_EXTRA 1024
-
-struct shell {
-	const struct shell_options *options;
-	uv_loop_t loop;
-	struct agent *agent;
-	void *memory;
-	struct call_list calls;
-	struct span *words;
-	struct agent_command commands[COMMANDS_MAX];
-	struct agent_output output;
-
-	struct redis *redis;
-	struct redis_listen *wake;
-	char pool[CONFIG_NAME_SIZE];
-	struct store *store;
-	struct spool *spool;
-	struct run_context context;
-	struct run *runs; /* by slot */
-	struct run *ended_first, *ended_last;
-
-	uint64_t tags[TAGS_MAX]; /* of calls sent and not answered, a ring */
-	uint32_t tags_first, tags_count;
-	uint32_t reconnects;
-	bool is_down_told;
-
-	uv_prepare_t prepare;
-	uv_check_t check;
-	uv_timer_t timer;
-	uv_signal_t signals[3];
-	struct lag lag;
-	struct measure measure;
-	struct health_sources sources;
-	struct health *health;
-	bool was_stopped; /* by a first signal */
-	bool is_finished; /* the agent said so */
-	bool is_closing;
-};
 
 static uint64_t
 now_ms(void)
@@ -209,7 +161,7 @@ on_answer(struct redis *redis, const struct reply *reply, int error, void *data)
 	uint64_t tag = shell->tags[shell->tags_first];
 
 	VERIFY(shell->tags_count > 0);
-	shell->tags_first = (shell->tags_first + 1) % TAGS_MAX;
+	shell->tags_first = (shell->tags_first + 1) % SHELL_TAGS_MAX;
 	shell->tags_count--;
 	if (error < 0)
 		return; /* on_down follows, and tells of all at once */
@@ -220,15 +172,16 @@ on_answer(struct redis *redis, const struct reply *reply, int error, void *data)
 static void
 send_call(struct shell *shell, const struct call *call)
 {
-	VERIFY(call->arg_count <= ARGS_MAX);
+	VERIFY(call->arg_count <= SHELL_ARGS_MAX);
 	for (uint32_t i = 0; i < call->arg_count; i++)
 		shell->words[i] = call_arg(&shell->calls, call, i);
 	/* Not ready means that on_down is on its way; then the agent learns it there. */
 	if (redis_command(shell->redis, shell->words, call->arg_count, on_answer, shell) <
 	    0)
 		return;
-	VERIFY(shell->tags_count < TAGS_MAX);
-	shell->tags[(shell->tags_first + shell->tags_count++) % TAGS_MAX] = call->tag;
+	VERIFY(shell->tags_count < SHELL_TAGS_MAX);
+	shell->tags[(shell->tags_first + shell->tags_count++) % SHELL_TAGS_MAX] =
+		call->tag;
 }
 
 static void
@@ -373,52 +326,6 @@ on_signal(uv_signal_t *handle, int number)
 }
 
 static bool
-open_agent(struct shell *shell, uint64_t replaces)
-{
-	const struct shell_options *options = shell->options;
-	struct agent_config config = agent_config_default();
-
-	config.ns = span_from(options->config->namespace);
-	config.label = span_from(options->label);
-	config.pool = span_from(options->pool);
-	config.slots = options->slots;
-	config.replaces = replaces;
-	config.lease_ms = options->lease_ms;
-	config.beat_ms = options->lease_ms / 3;
-	config.margin_ms = options->lease_ms / 6;
-	config.job_ms = run_ms_max(options->config);
-	if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed)
-		return false;
-	shell->memory = malloc(agent_size(&config));
-	if (!shell->memory)
-		return false;
-	shell->agent = agent_init(shell->memory, agent_size(&config), now_ms(), &config);
-	return true;
-}
-
-static bool
-open_memory(struct shell *shell)
-{
-	shell->calls = (struct call_list){
-		.calls = calloc(CALLS_MAX, sizeof *shell->calls.calls),
-		.args = calloc(ARGS_MAX, sizeof *shell->calls.args),
-		.bytes = malloc(BYTES_MAX),
-		.call_max = CALLS_MAX,
-		.arg_max = ARGS_MAX,
-		.byte_max = BYTES_MAX,
-	};
-	shell->output = (struct agent_output){
-		.calls = &shell->calls,
-		.commands = shell->commands,
-		.commands_max = COMMANDS_MAX,
-	};
-	shell->words = calloc(ARGS_MAX, sizeof *shell->words);
-	shell->runs = calloc(shell->options->slots, sizeof *shell->runs);
-	return shell->calls.calls && shell->calls.args && shell->calls.bytes &&
-	       shell->words && shell->runs;
-}
-
-static bool
 open_redis(struct shell *shell)
 {
 	const struct shell_options *options = shell->options;
@@ -523,22 +430,6 @@ close_all(struct shell *shell)
 }
 
 static void
-free_all(struct shell *shell)
-{
-	shell->store = store_destroy(shell->store);
-	shell->spool = spool_destroy(shell->spool);
-	chain_fini(&shell->context.chain);
-	report_list_fini(&shell->context.reports);
-	free(shell->memory);
-	free(shell->calls.calls);
-	free(shell->calls.args);
-	free(shell->calls.bytes);
-	free(shell->words);
-	free(shell->runs);
-	free(shell);
-}
-
-static void
 open_health(struct shell *shell)
 {
 	shell->sources = (struct health_sources){
@@ -557,7 +448,7 @@ open_health(struct shell *shell)
 static bool
 open_all(struct shell *shell, uint64_t replaces)
 {
-	return open_memory(shell) && open_agent(shell, replaces) && open_redis(shell) &&
+	return shell_memory_open(shell, now_ms(), replaces) && open_redis(shell) &&
 	       open_context(shell);
 }
 
@@ -595,6 +486,6 @@ shell_run(const struct shell_options *options)
 	(void)uv_run(&shell->loop, UV_RUN_DEFAULT);
 	note_farewell(shell->agent, &shell->lag);
 	VERIFY(uv_loop_close(&shell->loop) == 0);
-	free_all(shell);
+	shell_memory_free(shell);
 	return SHELL_EXIT_OK;
 }
