@@ -136,33 +136,35 @@ guard_close(struct guard *guard)
 	(void)waitpid(guard->pid, NULL, 0);
 }
 
-static void
-tell(struct guard *guard, pid_t word)
+static bool
+write_word(const struct guard *guard, pid_t word)
 {
 	ssize_t len;
 
-	if (guard->fd < 0)
-		return;
 	do
 		len = write(guard->fd, &word, sizeof word);
 	while (len < 0 && errno == EINTR);
-	if (len == sizeof word)
+	return len == sizeof word;
+}
+
+void
+guard_join(const struct guard *guard)
+{
+	if (guard->fd < 0)
+		return;
+	(void)signal(SIGPIPE,
+	             SIG_IGN); /* a guard that is gone is no end of the handler */
+	(void)write_word(guard, getpid());
+}
+
+void
+guard_remove(struct guard *guard, pid_t group)
+{
+	if (guard->fd < 0 || write_word(guard, -group))
 		return;
 	log_warning("the guard of handlers is gone: they outlive a worker that is killed",
 	            LOG_NUMBER("pid", guard->pid));
 	(void)close(guard->fd);
 	guard->fd = -1;
 	(void)waitpid(guard->pid, NULL, WNOHANG);
-}
-
-void
-guard_add(struct guard *guard, pid_t group)
-{
-	tell(guard, group);
-}
-
-void
-guard_remove(struct guard *guard, pid_t group)
-{
-	tell(guard, -group);
 }

@@ -1,14 +1,18 @@
 /* guard.h - ends the handlers of a worker that could not do so himself.
  *
- *   worker ── pipe: +group, -group ──► guard      one small process, forked before all
- * else │ killed, crashed: end of file ────────┴─► SIGTERM to each group left, then
- * SIGKILL
+ *   worker ── pipe ───────────────────► guard    one small process, forked before all
+ * else │   -group: it has ended             ▲ ├─► child ── pipe: +group, then exec ┤ each
+ * child joins by itself │                                    │ └ killed, crashed ── end
+ * of file ────┘──► SIGTERM to each group left, then SIGKILL
  *
  * Without it a handler would go on beside the next run of the same job, and its answer
  * would go nowhere.  The guard holds nothing but the pipe's end: no socket, no log, no
  * key; it ignores the signals that end its worker.  Fork it after keys were taken and
- * before threads exist.  A worker that is killed within the millisecond between a
- * handler's start and guard_add leaves that one behind. */
+ * before threads exist.
+ *
+ * The pipe ends when the last of its writers has closed it.  A child is one until it
+ * execs, and has joined by then: so no handler ever runs of which the guard, at the end
+ * of the pipe, has not heard. */
 #ifndef WORKER_GUARD_H
 #define WORKER_GUARD_H
 
@@ -31,8 +35,10 @@ MUST_USE int guard_open(struct guard *ret_guard);
 /* Ends it; what it still guards ends as well.  Takes a guard that was never opened. */
 void guard_close(struct guard *guard);
 
-/* `group`: a process group, whose leader still runs or has just ended. */
-void guard_add(struct guard *guard, pid_t group);
+/* In a child that leads a group of its own, between fork and exec. */
+void guard_join(const struct guard *guard);
+
+/* `group`: one whose leader has ended. */
 void guard_remove(struct guard *guard, pid_t group);
 
 #endif

@@ -1,6 +1,7 @@
 #include "worker/http.h"
 
 #include "common/text.h"
+#include "worker/files.h"
 #include "worker/http_poll.h"
 
 #include <curl/curl.h>
@@ -18,6 +19,7 @@ struct http_exchange {
 	bool was_sent;
 	bool was_repeated; /* curl wanted to send it once more */
 	bool was_stopped;  /* by on_body */
+	bool lacks_files;  /* no socket could be opened */
 	uint64_t first_byte_ms;
 	uint64_t silent_until_ms; /* loop time; 0: nobody waits for a first byte */
 	uint64_t bytes;
@@ -108,6 +110,11 @@ end_exchange(struct http_exchange *exchange, enum http_end end, const char *text
 		.text = text,
 	};
 
+	/* curl does not say why: a name "could not be resolved", or a connect failed. */
+	if (end == HTTP_UNREACHED && (exchange->lacks_files || files_are_used_up())) {
+		outcome.lacks_files = true;
+		outcome.text = files_advice();
+	}
 	let_go(exchange);
 	exchange->handlers.on_done(&outcome, exchange->data);
 	free(exchange);
@@ -246,6 +253,16 @@ on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
 	return CURL_PREREQFUNC_OK;
 }
 
+static curl_socket_t
+on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct http_exchange *exchange = data;
+	curl_socket_t fd = http_poll_open(exchange->http->poll, purpose, address);
+
+	exchange->lacks_files |= fd == CURL_SOCKET_BAD && files_are_used_up();
+	return fd;
+}
+
 static size_t
 on_header(char *bytes, size_t size, size_t count, void *data)
 {
@@ -369,8 +386,8 @@ set_options(struct http_exchange *exchange, const struct http_request *request)
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
 	(void)curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_prerequest);
 	(void)curl_easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
-	(void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, http_poll_open);
-	(void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http->poll);
+	(void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+	(void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, exchange);
 	(void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, http_poll_close);
 	(void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http->poll);
 }

@@ -45,6 +45,7 @@ struct http_outcome {
 	enum http_end end;
 	int status;       /* 0: none came */
 	const char *text; /* for people; empty if answered */
+	bool lacks_files; /* unreached for want of a descriptor of ours */
 	uint64_t bytes;   /* of the answer's body */
 };
 

@@ -3,6 +3,7 @@
 #include "common/io/log.h"
 #include "common/text.h"
 #include "worker/core/agent.h"
+#include "worker/files.h"
 #include "worker/run_handler.h"
 #include "worker/run_http.h"
 #include "worker/run_null.h"
@@ -148,10 +149,28 @@ choose_label(const struct args *args, char ret_label[HOST_NAME_MAX + 1])
 	return text_is_name(span_from(ret_label)) ? ret_label : "worker";
 }
 
+/* Fewer slots than were asked for, if there are too few files for them; 0: for none. */
+static uint32_t
+fit_slots(uint32_t slots, const struct executor *executor, uint64_t files)
+{
+	uint32_t fitting = files_slots(files, slots, executor->files_per_slot);
+
+	if (fitting < slots)
+		log_warning(
+			"the limit of open files is too low for all slots; raise "
+			"LimitNOFILE (ulimit -n), or lower worker.slots",
+			LOG_NUMBER("limit", files),
+			LOG_NUMBER("needed", (uint64_t)slots * executor->files_per_slot +
+		                                     FILES_OWN),
+			LOG_NUMBER("slots", slots), LOG_NUMBER("used", fitting));
+	return fitting;
+}
+
 static int
 run(const struct args *args, const struct config *config)
 {
 	const struct executor *executor = find_executor(args, config);
+	struct files files = files_raise();
 	char state_dir[PATH_MAX], label[HOST_NAME_MAX + 1], why[UPSTREAM_ERROR_SIZE];
 	struct upstream_list upstreams;
 	struct guard guard = { .fd = -1 };
@@ -160,6 +179,7 @@ run(const struct args *args, const struct config *config)
 		.executor = executor,
 		.upstreams = &upstreams,
 		.guard = &guard,
+		.files_inherited = files.inherited,
 		.version = WARMQ_VERSION,
 		.pool = config->worker.pool,
 		.label = choose_label(args, label),
@@ -187,6 +207,10 @@ run(const struct args *args, const struct config *config)
 		return complain(why);
 	if (options.slots == 0 || options.slots > AGENT_SLOTS_MAX)
 		return complain("worker.slots must be from 1 to 4096.");
+	options.slots = fit_slots(options.slots, executor, files.limit);
+	if (options.slots == 0)
+		return complain("The limit of open files is too low for a single slot: "
+		                "raise LimitNOFILE (ulimit -n).");
 
 	harden();
 	if (upstream_open(config, executor->needs_keys, &upstreams, why) < 0) {

@@ -12,7 +12,7 @@
 #define WORKER_RUN_H
 
 #include "common/codec/chain.h"
-#include "worker/guard.h"
+#include "worker/child.h"
 #include "worker/http.h"
 #include "worker/refusal.h"
 #include "worker/report.h"
@@ -35,6 +35,7 @@ struct executor {
 	unsigned wants; /* enum store_want, of jobs */
 	bool takes_ticket;
 	bool needs_keys;
+	uint32_t files_per_slot; /* descriptors, at most */
 
 	/* Begins the work; ends in run_end, also from within. */
 	void (*begin)(struct run *run);
@@ -51,7 +52,7 @@ struct run_context {
 	struct store *store;
 	struct http *http;
 	const struct upstream_list *upstreams;
-	struct guard *guard;
+	struct child_list children; /* handlers */
 	struct refusal_list refusals;
 	struct report_list reports;
 	struct chain chain;             /* memory for bodies that were not split */

@@ -2,12 +2,13 @@
 
 #include "common/codec/splice.h"
 #include "common/io/log.h"
+#include "worker/child.h"
 
 #include <errno.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ENVIRONMENT_MAX 4096
@@ -19,9 +20,8 @@
 #define EXIT_RETRY      75   /* EX_TEMPFAIL */
 
 struct work {
-	struct run *run; /* NULL: nobody waits for it any more */
-	struct guard *guard;
-	uv_process_t process;
+	struct child child; /* the first: on_exit finds its work by it */
+	struct run *run;    /* NULL: nobody waits for it any more */
 	uv_pipe_t in, out, err;
 	uv_timer_t timer;
 	uint32_t handles; /* not closed yet */
@@ -35,8 +35,7 @@ struct work {
 	char chunk[65536];
 	bool has_exited, out_ended, err_ended;
 	bool was_timed_out;
-	int64_t status;
-	int signal;
+	int status; /* as of waitpid(2), once it has exited */
 };
 
 /* ---- the body -------------------------------------------------------------------- */
@@ -106,14 +105,13 @@ close_work(struct work *work)
 	close_handle((uv_handle_t *)&work->out);
 	close_handle((uv_handle_t *)&work->err);
 	close_handle((uv_handle_t *)&work->timer);
-	close_handle((uv_handle_t *)&work->process);
 }
 
 static void
 kill_group(const struct work *work, int number)
 {
-	if (!work->has_exited && work->process.pid > 0)
-		(void)kill(-work->process.pid, number);
+	if (!work->has_exited)
+		(void)kill(-work->child.pid, number);
 }
 
 static void
@@ -150,6 +148,8 @@ static void
 end_failed(struct work *work, struct run *run)
 {
 	char reason[32], text[LAST_LINE_SIZE + 128];
+	int status = WIFEXITED(work->status) ? WEXITSTATUS(work->status) : 0;
+	int number = WIFSIGNALED(work->status) ? WTERMSIG(work->status) : 0;
 
 	if (work->was_timed_out) {
 		run_fail(run, AGENT_RETRY, "timeout",
@@ -157,18 +157,16 @@ end_failed(struct work *work, struct run *run)
 		         0);
 		return;
 	}
-	if (work->signal != 0) {
-		(void)snprintf(reason, sizeof reason, "signal_%d", work->signal);
+	if (number != 0) {
+		(void)snprintf(reason, sizeof reason, "signal_%d", number);
 		(void)snprintf(text, sizeof text, "The handler died of signal %d. %s",
-		               work->signal, work->last_line);
+		               number, work->last_line);
 	} else {
-		(void)snprintf(reason, sizeof reason, "exit_%d", (int)work->status);
+		(void)snprintf(reason, sizeof reason, "exit_%d", status);
 		(void)snprintf(text, sizeof text, "The handler ended with status %d. %s",
-		               (int)work->status, work->last_line);
+		               status, work->last_line);
 	}
-	run_fail(run,
-	         work->signal != 0 || work->status == EXIT_RETRY ? AGENT_RETRY
-	                                                         : AGENT_FATAL,
+	run_fail(run, number != 0 || status == EXIT_RETRY ? AGENT_RETRY : AGENT_FATAL,
 	         reason, span_from(text), 0, 0);
 }
 
@@ -180,7 +178,7 @@ finish(struct work *work)
 	if (run) {
 		work->run = NULL;
 		run->work = NULL;
-		if (work->signal == 0 && work->status == 0 && !work->was_timed_out)
+		if (work->status == 0 && !work->was_timed_out)
 			end_done(work, run);
 		else
 			end_failed(work, run);
@@ -202,14 +200,12 @@ on_linger_over(uv_timer_t *timer)
 }
 
 static void
-on_exit_of_process(uv_process_t *process, int64_t status, int number)
+on_exit_of_child(struct child *child, int status)
 {
-	struct work *work = process->data;
+	struct work *work = (struct work *)child; /* its first member */
 
-	guard_remove(work->guard, process->pid);
-	work->has_exited = true;
 	work->status = status;
-	work->signal = number;
+	work->has_exited = true;
 	/* A child of it may hold the pipes open for ever. */
 	(void)uv_timer_start(&work->timer, on_linger_over, LINGER_MS, 0);
 	finish_if_over(work);
@@ -318,27 +314,10 @@ spawn(struct run *run, struct work *work)
 	char extra[EXTRA_MAX][EXTRA_SIZE];
 	char attempt[24];
 	size_t count = 0;
-	uv_stdio_container_t stdio[3] = {
-		{ .flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
-		  .data.stream = (uv_stream_t *)&work->in },
-		{ .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
-		  .data.stream = (uv_stream_t *)&work->out },
-		{ .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
-		  .data.stream = (uv_stream_t *)&work->err },
-	};
-	uv_process_options_t options = {
-		.exit_cb = on_exit_of_process,
-		.args = words,
-		.env = environment,
-		.flags = UV_PROCESS_DETACHED, /* a group of its own, to be killed whole */
-		.stdio_count = 3,
-		.stdio = stdio,
-	};
 
-	/* uv's type lacks the const; it only reads them. */
+	/* exec's type lacks the const; it only reads them. */
 	for (size_t i = 0; i < config->handler_count; i++)
 		words[i] = (char *)(uintptr_t)config->handler[i];
-	options.file = words[0];
 	while (count < ENVIRONMENT_MAX && environ[count]) {
 		environment[count] = environ[count];
 		count++;
@@ -351,14 +330,13 @@ spawn(struct run *run, struct work *work)
 	put(environment, &count, extra[4], "WARMQ_HANDLER", envelope->handler);
 	put(environment, &count, extra[5], "WARMQ_ATTEMPT", span_from(attempt));
 	put(environment, &count, extra[6], "TRACEPARENT", envelope->traceparent);
-	/* Libraries open descriptors that a program would inherit: curl's wake-up pair.
-	 * Before Linux 5.11 they still do. */
-	(void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-	return uv_spawn(run->context->loop, &work->process, &options);
+	work->child.on_exit = on_exit_of_child;
+	return child_start(&run->context->children, words, environment, &work->child);
 }
 
+/* From here on the descriptors are libuv's. */
 static void
-init_handles(struct run *run, struct work *work)
+open_handles(struct run *run, struct work *work)
 {
 	uv_loop_t *loop = run->context->loop;
 
@@ -370,9 +348,11 @@ init_handles(struct run *run, struct work *work)
 	work->out.data = work;
 	work->err.data = work;
 	work->timer.data = work;
-	work->process.data = work;
 	work->write.data = work;
-	work->handles = 5;
+	work->handles = 4;
+	VERIFY(uv_pipe_open(&work->in, work->child.in) == 0);
+	VERIFY(uv_pipe_open(&work->out, work->child.out) == 0);
+	VERIFY(uv_pipe_open(&work->err, work->child.err) == 0);
 }
 
 static void
@@ -408,21 +388,17 @@ begin(struct run *run)
 		run_fail(run, AGENT_FATAL, "malformed", span_from(error_text(err)), 0, 0);
 		return;
 	}
-	init_handles(run, work);
-	err = spawn(run, work);
-	if (err < 0) {
+	if (spawn(run, work) < 0) {
 		log_error("the handler cannot be started",
 		          LOG_TEXT("program", run->context->config->worker.handler[0]),
-		          LOG_TEXT("cause", uv_strerror(err)));
-		work->has_exited = true;
-		close_work(work);
+		          LOG_TEXT("cause", strerror(errno)));
+		free_work(work);
 		run->has_missed = true;
 		run_fail(run, AGENT_UNSENT, "handler",
 		         SPAN("The handler could not be started."), SPAWN_RETRY_MS, 0);
 		return;
 	}
-	work->guard = run->context->guard;
-	guard_add(work->guard, work->process.pid);
+	open_handles(run, work);
 	work->run = run;
 	run->work = work;
 	run_sent(run);
@@ -445,6 +421,7 @@ stop(struct run *run)
 const struct executor run_handler_executor = {
 	.name = "handler",
 	.wants = STORE_PAYLOAD | STORE_SEGMENTS | STORE_PAST,
+	.files_per_slot = 5, /* three pipes; at the start, two more */
 	.begin = begin,
 	.stop = stop,
 };

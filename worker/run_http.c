@@ -195,6 +195,7 @@ const struct executor run_http_executor = {
 	.wants = STORE_PAYLOAD | STORE_SEGMENTS | STORE_PAST,
 	.takes_ticket = true,
 	.needs_keys = true,
+	.files_per_slot = 2, /* a connection; a second one while a name is looked up */
 	.begin = begin,
 	.stop = stop,
 };

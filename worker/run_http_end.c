@@ -434,8 +434,10 @@ run_http_done(const struct http_outcome *outcome, void *data)
 		(void)snprintf(text, sizeof text, "The provider was not reached: %s.",
 		               outcome->text);
 		run->has_missed = true;
-		run_http_fail(run, AGENT_UNSENT, "unreached", text, RUN_HTTP_UNREACHED_MS,
-		              RUN_HTTP_AWAY_MS);
+		run_http_fail(run, AGENT_UNSENT,
+		              outcome->lacks_files ? "files" : "unreached", text,
+		              RUN_HTTP_UNREACHED_MS,
+		              outcome->lacks_files ? 0 : RUN_HTTP_AWAY_MS);
 		return;
 	case HTTP_TIMED_OUT:
 		run->outcome.usage = run_http_spent_usage(work);

@@ -364,7 +364,6 @@ open_context(struct shell *shell)
 		.executor = shell->options->executor,
 		.store = shell->store,
 		.upstreams = shell->options->upstreams,
-		.guard = shell->options->guard,
 		.now_ms = context_now_ms,
 		.redis_ms = context_redis_ms,
 		.on_sent = on_run_sent,
@@ -374,6 +373,8 @@ open_context(struct shell *shell)
 	};
 	measure_init(&shell->measure, shell->options->upstreams);
 	chain_init(&shell->context.chain);
+	child_list_open(&shell->context.children, &shell->loop, shell->options->guard,
+	                shell->options->files_inherited);
 	return http_create(&shell->loop, &http, &shell->context.http) == 0;
 }
 
@@ -420,6 +421,7 @@ close_all(struct shell *shell)
 	close_runs(shell);
 	health_close(shell->health);
 	http_destroy(shell->context.http, NULL, NULL);
+	child_list_close(&shell->context.children);
 	redis_listen_destroy(shell->wake);
 	redis_destroy(shell->redis, NULL, NULL);
 	uv_close((uv_handle_t *)&shell->prepare, NULL);

@@ -29,8 +29,9 @@ struct shell_options {
 	struct redis_url url;
 	const struct executor *executor;
 	const struct upstream_list *upstreams;
-	struct guard *guard; /* of handlers */
-	const char *version; /* of the program */
+	struct guard *guard;      /* of handlers */
+	uint64_t files_inherited; /* the limit that handlers get */
+	const char *version;      /* of the program */
 	const char *pool;
 	const char *label;
 	uint32_t slots;

@@ -1,9 +1,13 @@
 """What a worker makes of everything that is not an answer."""
 
 import json
+import os
+import resource
 import socket
 import threading
 import time
+
+import pytest
 
 from ports import free_port
 from store import wait_until
@@ -168,6 +172,43 @@ def test_what_was_never_sent_costs_nothing(store, provider, start):
         assert wait_result(store, id)["attempts"] == 0
     finally:
         late.close()
+
+
+def test_a_worker_with_too_few_files_says_so_and_uses_fewer_slots(store, provider, start):
+    worker = start(slots=100, files=(64, 64))
+    jobs = family()
+    ids = enqueue(store, jobs, 30)
+    store.open(jobs)
+    for id in ids:
+        assert wait_result(store, id)["state"] == "done"
+    assert "limit of open files is too low" in worker.log()
+    assert "limit=64 needed=240 slots=100 used=12" in worker.log()
+    assert "nothing was sent" not in worker.log()
+
+
+def test_a_worker_raises_its_limit_of_files_to_what_it_may(store, provider, start):
+    worker = start(slots=100, files=(64, 4096))
+    jobs, id = one_job(store)
+    wait_result(store, id)
+    assert "limit of open files" not in worker.log()
+    assert resource.prlimit(worker.pid, resource.RLIMIT_NOFILE) == (4096, 4096)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["connect", "name"])
+def test_files_that_run_out_are_named_and_nobody_else_is_blamed(store, provider, start, host):
+    worker = start(url=f"http://{host}:{provider.port}")
+    worker.wait_log("attached")
+    used = len(os.listdir(f"/proc/{worker.pid}/fd"))
+    before = resource.prlimit(worker.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, (used, before[1]))
+    jobs, id = one_job(store)
+    wait_until(lambda: store.past(id).get("deferrals") == "1", "the job to come back")
+    assert "raise LimitNOFILE" in store.past(id)["why"]
+    assert "reason=files" in worker.log()
+    assert store.events("pressure") == [], "it is not the provider that is away"
+    resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, before)
+    promote(store)
+    assert wait_result(store, id)["state"] == "done"
 
 
 def test_a_job_that_takes_longer_than_its_time_out_is_a_failed_attempt(store, provider,

@@ -106,6 +106,28 @@ def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the process to end")
 
 
+def test_a_handler_has_the_limit_of_files_with_which_its_worker_was_started(store, handler):
+    """The worker raises its own: there are programs that close all files they could have."""
+    handler("import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE)[0])",
+            files=(300, 4096))
+    jobs, id = one_job(store)
+    assert wait_result(store, id)["body"] == 300
+
+
+def test_a_worker_that_stops_at_once_waits_for_the_end_of_its_handlers(store, handler,
+                                                                       tmp_path):
+    worker = handler(f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+                     "time.sleep(60)")
+    jobs, id = one_job(store)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(),
+               "the handler")
+    worker.signal(signal.SIGTERM)
+    worker.wait_log("stopping")
+    assert worker.stop() == 0, worker.log()
+    assert not is_running(int((tmp_path / "pid").read_text()))
+    assert store.list(jobs, "back:n") == [id], "given back"
+
+
 def test_handlers_end_with_a_worker_that_is_killed(store, handler, tmp_path):
     """The whole group, and also one that does not listen to SIGTERM."""
     port = free_port()

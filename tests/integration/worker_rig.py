@@ -12,6 +12,7 @@ import contextlib
 import http.server
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -182,7 +183,8 @@ class WorkerProcess:
 
     def __init__(self, store, provider=None, slots=4, pool="main", args=(), upstream="",
                  worker="", dialect="anthropic", state=None, redis_path=None,
-                 url=None, executor="http", env=None, key="key_env: WARMQ_TEST_KEY"):
+                 url=None, executor="http", env=None, key="key_env: WARMQ_TEST_KEY",
+                 files=None):
         self.store = store
         self.folder = tempfile.mkdtemp(prefix="warmq-w-")
         self.state = state or os.path.join(self.folder, "state")
@@ -200,7 +202,9 @@ class WorkerProcess:
             self.process = subprocess.Popen(
                 [program("warmq-worker"), "--config", config, "--executor", executor,
                  "--log-level", "debug", *args],
-                stdout=log, stderr=log, env=self.env)
+                stdout=log, stderr=log, env=self.env,
+                preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                 files)))
 
     @property
     def pid(self):
