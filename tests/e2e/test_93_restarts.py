@@ -98,14 +98,15 @@ def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes_38(tmp_pa
 
 
 def await_writer(fleet):
-    wait_until(lambda: fleet.stats()["concurrency"] == 1, 10, "writer")
+    wait_until(lambda: sum(prefix["writers"] for prefix in fleet.stats()["prefixes"]) == 1, 10,
+               "writer")
 
 
 def test_a_scheduler_that_dies_while_a_prefix_is_written_has_it_written_once(tmp_path):
     results = {}
     with Fleet(tmp_path, knobs={**KNOBS, "prefill_tokens_per_second": 1500}) as fleet:
         fleet.start_all(1, 60)
-        ids = fleet.enqueue(bodies_of(0, 60))
+        ids = fleet.enqueue(bodies_of(0, 60), together=True)
         await_writer(fleet)
         fleet.kill("scheduler")
         fleet.start_scheduler("successor")
@@ -120,15 +121,18 @@ def test_a_worker_that_dies_while_it_writes_is_followed_by_one_other_writer(tmp_
     results = {}
     with Fleet(tmp_path, knobs={**KNOBS, "prefill_tokens_per_second": 1500}) as fleet:
         fleet.start_all(1, 60)
-        ids = fleet.enqueue(bodies_of(0, 60))
+        ids = fleet.enqueue(bodies_of(0, 60), together=True)
         await_writer(fleet)
         fleet.kill("worker-1")
+        # On a busy machine it may have come further: what it had sent and not delivered is
+        # sent once more, and nothing else is.
+        sent, done = fleet.stats()["requests"], len(fleet.pop_results(results))
         fleet.start_worker("worker-2", 60)
         gather(fleet, results, 60, 40, "60 results")
         check_done(results, ids)
         stats = fleet.stats()
         assert stats["writes"] <= 2 and stats["peak_writers"] == 1
-        assert stats["requests"] <= 61
+        assert stats["requests"] == sent + 60 - done
 
 
 @pytest.mark.parametrize("fault", ["rate_limit", "overloaded", "server_error"])
