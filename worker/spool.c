@@ -285,19 +285,30 @@ work_in_thread(uv_work_t *work)
 }
 
 static void
+complain(const char *path, int error)
+{
+	log_error("cannot keep a result on disk; it is lost if this process ends before "
+	          "Redis takes it",
+	          LOG_TEXT("file", path), LOG_TEXT("cause", strerror(error)));
+}
+
+static void
+end_task(struct task *task, int error)
+{
+	if (error != 0)
+		complain(task->path, error);
+	buffer_fini(&task->bytes);
+	free(task);
+}
+
+static void
 on_worked(uv_work_t *work, int status)
 {
 	struct task *task = work->data;
 
 	(void)status;
 	task->spool->tasks--;
-	if (task->error != 0)
-		log_error("cannot keep a result on disk; it is lost if this process ends "
-		          "before Redis takes it",
-		          LOG_TEXT("file", task->path),
-		          LOG_TEXT("cause", strerror(task->error)));
-	buffer_fini(&task->bytes);
-	free(task);
+	end_task(task, task->error);
 }
 
 static struct task *
@@ -322,12 +333,10 @@ queue(struct task *task)
 {
 	struct spool *spool = task->spool;
 
-	if (uv_queue_work(spool->loop, &task->work, work_in_thread, on_worked) == 0) {
+	if (uv_queue_work(spool->loop, &task->work, work_in_thread, on_worked) == 0)
 		spool->tasks++;
-		return;
-	}
-	buffer_fini(&task->bytes);
-	free(task);
+	else
+		end_task(task, ENOMEM);
 }
 
 void
@@ -335,15 +344,18 @@ spool_write(struct spool *spool, const struct report *report)
 {
 	struct task *task = make_task(spool, report);
 
-	if (!task)
+	if (!task) {
+		complain(spool->dir, ENOMEM);
 		return;
+	}
 	(void)buffer_append_format(&task->bytes, "%s %llu %s\n", HEADER_MARK,
 	                           (unsigned long long)report->result_ttl_ms,
 	                           report->reply[0] ? report->reply : "-");
 	(void)buffer_append(&task->bytes, buffer_span(&report->result));
 	if (buffer_error(&task->bytes) < 0)
-		task->error = ENOMEM;
-	queue(task);
+		end_task(task, ENOMEM); /* half a result would look like a whole one */
+	else
+		queue(task);
 }
 
 void
