@@ -65,12 +65,15 @@ struct http_request {
 	uint64_t first_byte_ms; /* from when it leaves; 0: no bound of its own */
 };
 
+/* ERR_MEMORY or ERR_IO. */
 MUST_USE int http_create(uv_loop_t *loop, const struct http_options *options,
                          struct http **ret_http);
 
 /* Cancels everything; `fn` is called when the last handle of the loop is gone. */
 void http_destroy(struct http *http, void (*fn)(void *data), void *data);
 
+/* Copies the request, but not what it points to.  ERR_MEMORY or ERR_IO: nothing is under
+ * way, and no handler was called. */
 MUST_USE int http_post(struct http *http, const struct http_request *request,
                        const struct http_handlers *handlers, void *data,
                        struct http_exchange **ret_exchange);

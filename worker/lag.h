@@ -19,6 +19,7 @@ struct lag {
 	uint64_t busy_ns; /* in all */
 };
 
+/* What follows is `what`, a string that lives; NULL: the loop waits. */
 void lag_mark(struct lag *lag, const char *what);
 
 #endif

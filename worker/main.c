@@ -166,17 +166,54 @@ fit_slots(uint32_t slots, const struct executor *executor, uint64_t files)
 	return fitting;
 }
 
+/* What is wrong with them, or NULL. */
+static const char *
+options_complaint(const struct shell_options *options)
+{
+	const struct config *config = options->config;
+
+	if (!options->executor)
+		return "--executor is one of http, handler, null.";
+	if (options->lease_ms < LEASE_MS_MIN)
+		return "--lease must be at least 600ms.";
+	if (!text_is_name(span_from(options->label)))
+		return "--label may have letters, digits, '.', '_' and '-' only.";
+	if (options->executor == &run_handler_executor &&
+	    config->worker.handler_count == 0)
+		return "--executor handler needs worker.handler in the configuration: "
+		       "the command line of your program.";
+	if (options->executor == &run_http_executor && config->upstreams_count == 0)
+		return "The configuration has no upstreams. Name one with "
+		       "upstreams.<name>.url, or run with --executor null.";
+	if (options->slots == 0 || options->slots > AGENT_SLOTS_MAX)
+		return "worker.slots must be from 1 to 4096.";
+	return NULL;
+}
+
+/* Behind the keys, which are not handed on to it, and before any thread. */
+static int
+run_guarded(const struct shell_options *options, struct guard *guard)
+{
+	enum shell_exit status;
+
+	if (options->executor == &run_handler_executor && guard_open(guard) < 0)
+		log_warning("handlers will outlive this worker if it is killed",
+		            LOG_TEXT("cause", strerror(errno)));
+	status = shell_run(options);
+	guard_close(guard);
+	return status;
+}
+
 static int
 run(const struct args *args, const struct config *config)
 {
-	const struct executor *executor = find_executor(args, config);
 	struct files files = files_raise();
 	char state_dir[PATH_MAX], label[HOST_NAME_MAX + 1], why[UPSTREAM_ERROR_SIZE];
 	struct upstream_list upstreams;
 	struct guard guard = { .fd = -1 };
 	struct shell_options options = {
 		.config = config,
-		.executor = executor,
+		.executor = find_executor(args, config),
 		.upstreams = &upstreams,
 		.guard = &guard,
 		.files_inherited = files.inherited,
@@ -188,40 +225,24 @@ run(const struct args *args, const struct config *config)
 		.drain_ms = args->drain_ms ? args->drain_ms : config->worker.drain_ms,
 		.state_dir = choose_state_dir(config, state_dir),
 	};
-	enum shell_exit status;
+	const char *complaint = options_complaint(&options);
+	int status;
 
-	if (!executor)
-		return complain("--executor is one of http, handler, null.");
-	if (options.lease_ms < LEASE_MS_MIN)
-		return complain("--lease must be at least 600ms.");
-	if (!text_is_name(span_from(options.label)))
-		return complain(
-			"--label may have letters, digits, '.', '_' and '-' only.");
-	if (executor == &run_handler_executor && config->worker.handler_count == 0)
-		return complain("--executor handler needs worker.handler in the "
-		                "configuration: the command line of your program.");
-	if (executor == &run_http_executor && config->upstreams_count == 0)
-		return complain("The configuration has no upstreams. Name one with "
-		                "upstreams.<name>.url, or run with --executor null.");
-	if (redis_url_parse(span_from(config->redis), &options.url, why) < 0)
-		return complain(why);
-	if (options.slots == 0 || options.slots > AGENT_SLOTS_MAX)
-		return complain("worker.slots must be from 1 to 4096.");
-	options.slots = fit_slots(options.slots, executor, files.limit);
+	if (!complaint &&
+	    redis_url_parse(span_from(config->redis), &options.url, why) < 0)
+		complaint = why;
+	if (complaint)
+		return complain(complaint);
+	options.slots = fit_slots(options.slots, options.executor, files.limit);
 	if (options.slots == 0)
 		return complain("The limit of open files is too low for a single slot: "
 		                "raise LimitNOFILE (ulimit -n).");
-
 	harden();
-	if (upstream_open(config, executor->needs_keys, &upstreams, why) < 0) {
+	if (upstream_open(config, options.executor->needs_keys, &upstreams, why) < 0) {
 		(void)complain(why);
 		return SHELL_EXIT_KEYS;
 	}
-	if (executor == &run_handler_executor && guard_open(&guard) < 0)
-		log_warning("handlers will outlive this worker if it is killed",
-		            LOG_TEXT("cause", strerror(errno)));
-	status = shell_run(&options);
-	guard_close(&guard);
+	status = run_guarded(&options, &guard);
 	upstream_close(&upstreams);
 	return (int)status;
 }

@@ -77,7 +77,7 @@ struct run {
 	struct protocol_lane_id lane;
 	struct id128 family;
 	enum protocol_role role;
-	uint32_t marks;
+	uint32_t marks; /* as in agent_job, like all above */
 	bool slim;
 	bool begin;
 

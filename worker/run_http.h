@@ -1,7 +1,7 @@
 /* run_http.h - the built-in executor: a request to a provider, and what its answer means.
  *
- *   segments + own part ─ splice ─► POST ─► events ─ assemble ─► the shape the job asked
- * for └─► 4xx, 5xx, broken ─ classify ─► retry, defer, fatal
+ *   segments + own part ─ splice ─► POST ─┬─► events ─ assemble ─► in the job's own shape
+ *                                         └─► 4xx, 5xx, broken ─► retry, defer, fatal
  *
  * A request that is refused for something WarmQ added is sent once more without it, and
  * the addition is left out for that model from then on. */

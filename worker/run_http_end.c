@@ -407,12 +407,79 @@ finish_good(struct run_http_work *work)
 	finish_done(work, &result);
 }
 
+/* We had enough of it. */
+static void
+finish_stopped(struct run_http_work *work)
+{
+	work->run->outcome.usage = run_http_spent_usage(work);
+	if (work->is_too_large)
+		finish_too_large(work);
+	else
+		run_http_fail(work->run, AGENT_RETRY, "memory",
+		              "There was no memory for the answer.", 0, 0);
+}
+
+/* For want of files of ours it is no news for the scheduler: nobody else is away. */
+static void
+finish_unreached(struct run_http_work *work, const struct http_outcome *outcome)
+{
+	char text[REPORT_TEXT_SIZE];
+
+	(void)snprintf(text, sizeof text, "The provider was not reached: %s.",
+	               outcome->text);
+	work->run->has_missed = true;
+	run_http_fail(work->run, AGENT_UNSENT,
+	              outcome->lacks_files ? "files" : "unreached", text,
+	              RUN_HTTP_UNREACHED_MS, outcome->lacks_files ? 0 : RUN_HTTP_AWAY_MS);
+}
+
+/* The request was out: `text` says what became of it. */
+static void
+finish_lost(struct run_http_work *work, const char *reason, const char *text,
+            uint64_t park_ms)
+{
+	work->run->outcome.usage = run_http_spent_usage(work);
+	run_http_fail(work->run, AGENT_RETRY, reason, text, 0, park_ms);
+}
+
+static void
+finish_timed_out(struct run_http_work *work)
+{
+	char text[REPORT_TEXT_SIZE];
+
+	(void)snprintf(
+		text, sizeof text,
+		"The job's time-out of %llu ms passed before the answer was whole.",
+		(unsigned long long)run_timeout_ms(work->run));
+	finish_lost(work, "timeout", text, work->status == 0 ? RUN_HTTP_AWAY_MS : 0);
+}
+
+static void
+finish_silent(struct run_http_work *work)
+{
+	const struct config_upstream *upstream = work->request.upstream->config;
+	char text[REPORT_TEXT_SIZE];
+
+	(void)snprintf(text, sizeof text,
+	               "Not a byte of the answer came within upstreams.%s.first_byte, "
+	               "%llu ms.",
+	               upstream->name, (unsigned long long)upstream->first_byte_ms);
+	finish_lost(work, "timeout", text, RUN_HTTP_AWAY_MS);
+}
+
+static void
+finish_broken(struct run_http_work *work, const struct http_outcome *outcome)
+{
+	char text[REPORT_TEXT_SIZE];
+
+	(void)snprintf(text, sizeof text, "The connection broke off: %s.", outcome->text);
+	finish_lost(work, "broken_off", text, 0);
+}
+
 void
 run_http_done(const struct http_outcome *outcome, void *data)
 {
 	struct run_http_work *work = data;
-	struct run *run = work->run;
-	char text[REPORT_TEXT_SIZE];
 
 	work->exchange = NULL;
 	switch (outcome->end) {
@@ -423,49 +490,19 @@ run_http_done(const struct http_outcome *outcome, void *data)
 			classify(work, work->status);
 		return;
 	case HTTP_STOPPED:
-		run->outcome.usage = run_http_spent_usage(work);
-		if (work->is_too_large)
-			finish_too_large(work);
-		else
-			run_http_fail(run, AGENT_RETRY, "memory",
-			              "There was no memory for the answer.", 0, 0);
+		finish_stopped(work);
 		return;
 	case HTTP_UNREACHED:
-		(void)snprintf(text, sizeof text, "The provider was not reached: %s.",
-		               outcome->text);
-		run->has_missed = true;
-		run_http_fail(run, AGENT_UNSENT,
-		              outcome->lacks_files ? "files" : "unreached", text,
-		              RUN_HTTP_UNREACHED_MS,
-		              outcome->lacks_files ? 0 : RUN_HTTP_AWAY_MS);
+		finish_unreached(work, outcome);
 		return;
 	case HTTP_TIMED_OUT:
-		run->outcome.usage = run_http_spent_usage(work);
-		(void)snprintf(
-			text, sizeof text,
-			"The job's time-out of %llu ms passed before the answer was "
-			"whole.",
-			(unsigned long long)run_timeout_ms(run));
-		run_http_fail(run, AGENT_RETRY, "timeout", text, 0,
-		              work->status == 0 ? RUN_HTTP_AWAY_MS : 0);
+		finish_timed_out(work);
 		return;
 	case HTTP_SILENT:
-		run->outcome.usage = run_http_spent_usage(work);
-		(void)snprintf(
-			text, sizeof text,
-			"Not a byte of the answer came within upstreams.%s.first_byte "
-			"= %llus.",
-			work->request.upstream->config->name,
-			(unsigned long long)
-					work->request.upstream->config->first_byte_ms /
-				1000);
-		run_http_fail(run, AGENT_RETRY, "timeout", text, 0, RUN_HTTP_AWAY_MS);
+		finish_silent(work);
 		return;
 	case HTTP_BROKEN:
-		run->outcome.usage = run_http_spent_usage(work);
-		(void)snprintf(text, sizeof text, "The connection broke off: %s.",
-		               outcome->text);
-		run_http_fail(run, AGENT_RETRY, "broken_off", text, 0, 0);
+		finish_broken(work, outcome);
 		return;
 	}
 }

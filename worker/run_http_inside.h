@@ -10,9 +10,7 @@
 #include "worker/request.h"
 
 #define RUN_HTTP_ERROR_BODY_MAX ((size_t)64 << 10)
-#define RUN_HTTP_UNREACHED_MS                                     \
-	2000 /* before a request that found nobody is tried again \
-	      */
+#define RUN_HTTP_UNREACHED_MS   2000 /* before what reached nobody is tried again */
 
 /* Nobody answered: one worker does not know whether another hears of this provider.  The
  * scheduler is told and decides whether the account rests; `fail` parks nothing. */

@@ -22,9 +22,9 @@ enum segment_state {
 struct segment {
 	struct id128 id;
 	enum segment_state state;
-	uint32_t holders;
-	char *bytes;
-	size_t size;
+	uint32_t holders; /* loads, and the fetch */
+	char *bytes;      /* as stored; px and model_text point into them or copy */
+	size_t size;      /* of them; counted in the cache */
 	struct part_px px;
 	struct span model; /* "" if the segment names none */
 	char *model_text;
@@ -43,6 +43,7 @@ struct segment_cache {
 	struct segment *idle_first, *idle_last;
 };
 
+/* ERR_MEMORY. */
 MUST_USE int segment_init(struct segment_cache *cache, uint32_t count_max,
                           size_t size_max);
 void segment_fini(struct segment_cache *cache);

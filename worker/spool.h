@@ -22,18 +22,19 @@
 struct spool;
 
 /* Opens and locks a directory below `state_dir`.  `ret_nonce` is the session of the
- * predecessor, 0 if there is none.  `reterr` says what to do when it fails. */
+ * predecessor, 0 if there is none.  ERR_IO: `reterr` says what to do.  ERR_MEMORY. */
 MUST_USE int spool_create(uv_loop_t *loop, const char *state_dir,
                           struct spool **ret_spool, uint64_t *ret_nonce,
                           char reterr[SPOOL_ERROR_SIZE]);
 
-/* Waits for nothing: see spool_is_busy.  Answers NULL; takes NULL. */
+/* Gives the lock back.  No thread may be at work: see spool_is_busy.  Answers NULL; takes
+ * NULL. */
 struct spool *spool_destroy(struct spool *spool);
 
 /* Remembers the session. */
 void spool_note_session(struct spool *spool, uint64_t nonce);
 
-/* Copies the report and writes it. */
+/* Copies the report and writes it; what fails is logged, and nobody waits for it. */
 void spool_write(struct spool *spool, const struct report *report);
 
 /* The result was delivered, or is not wanted any more. */

@@ -63,6 +63,7 @@ struct store_load {
 
 typedef void store_loaded_fn(struct store_load *load, void *data);
 
+/* Borrows the connection.  ERR_MEMORY. */
 MUST_USE int store_create(struct redis *redis, struct span ns, struct store **ret_store);
 
 /* All loads must have been released. */

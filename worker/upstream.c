@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #define KEY_SIZE_MAX 4096
-#define KEY_SIZE_MIN                                                      \
-	8 /* "none" and its like are no secrets, and are words of answers \
-	   */
+#define KEY_SIZE_MIN 8 /* "none" and its like are no secrets, but words of answers */
 
 static enum dialect
 dialect_of(enum config_dialect dialect)
@@ -237,6 +235,7 @@ map_secrets(size_t size)
 	return pages;
 }
 
+/* Where the kernel shows them to other processes, too. */
 static void
 forget_variables(const struct config *config)
 {

@@ -33,8 +33,9 @@ struct upstream_list {
 	size_t secrets_size, secrets_used;
 };
 
-/* Reads all keys.  With `needs_keys` a missing one is an error, and `reterr` names the
- * variable or file to set.  Variables that held keys are wiped and unset. */
+/* Reads all keys; `config` is borrowed until upstream_close.  With `needs_keys` a missing
+ * one is ERR_NOT_FOUND, and `reterr` names the variable or file to set; else ERR_MEMORY.
+ * Variables that held keys are wiped and unset, whatever is answered. */
 MUST_USE int upstream_open(const struct config *config, bool needs_keys,
                            struct upstream_list *ret_list,
                            char reterr[UPSTREAM_ERROR_SIZE]);

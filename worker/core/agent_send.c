@@ -382,17 +382,43 @@ count_settled(const struct agent *agent, const struct call_list *calls)
 	return count;
 }
 
+/* Adds the slot that was over first to the call, and claims into it again if `claims`. */
+static void
+settle_slot(struct agent *agent, struct call_list *calls, struct flight *flight,
+            bool claims)
+{
+	uint32_t index = slot_first(&agent->slots, SLOT_QUEUE_SETTLE);
+	struct slot *slot = &agent->slots.slots[index];
+	struct result *result = &agent->results.results[slot->result];
+	struct protocol_settlement settlement = {
+		.slot = index,
+		.q = slot->lease_q,
+		.usage = redis_usage(agent, result->outcome.usage),
+		.delivery = delivery_of(&result->outcome),
+	};
+
+	protocol_call_settle_job(calls, &settlement);
+	flight->items[flight->items_count++] =
+		(struct flight_item){ index, slot->result, slot->lease_q };
+	result->attempt.doubtful = true;
+	slot->next_q = 0;
+	if (claims) {
+		slot->next_q = flight->q + flight->claims_count;
+		flight->claims[flight->claims_count++] = index;
+	}
+	slot_set(&agent->slots, index, SLOT_LEASE_SETTLING, SLOT_RUN_OVER);
+}
+
 static bool
 send_settle(struct agent *agent, struct call_list *calls)
 {
-	struct slot_set *slots = &agent->slots;
 	uint32_t count = count_settled(agent, calls);
 	bool claims = agent_state_is_willing(agent);
 	bool keeps_one =
 		try_due(agent) != SHUN_NONE; /* else nothing is ever free for it */
 	struct flight *flight;
 
-	if (slot_first(slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
+	if (slot_first(&agent->slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
 	    flight_is_full(&agent->flights))
 		return false;
 	if (count == 0) {
@@ -402,30 +428,8 @@ send_settle(struct agent *agent, struct call_list *calls)
 	flight = flight_add(&agent->flights, FLIGHT_SETTLE, agent->now_ms);
 	flight->q = agent->q_next;
 	protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session, count);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t index = slot_first(slots, SLOT_QUEUE_SETTLE);
-		struct slot *slot = &slots->slots[index];
-		const struct agent_outcome *outcome =
-			&agent->results.results[slot->result].outcome;
-		struct protocol_settlement settlement = {
-			.slot = index,
-			.q = slot->lease_q,
-			.usage = redis_usage(agent, outcome->usage),
-			.delivery = delivery_of(outcome),
-		};
-
-		protocol_call_settle_job(calls, &settlement);
-		flight->items[i] =
-			(struct flight_item){ index, slot->result, slot->lease_q };
-		flight->items_count++;
-		agent->results.results[slot->result].attempt.doubtful = true;
-		slot->next_q = 0;
-		if (claims && !(keeps_one && i == 0)) {
-			slot->next_q = flight->q + flight->claims_count;
-			flight->claims[flight->claims_count++] = index;
-		}
-		slot_set(slots, index, SLOT_LEASE_SETTLING, SLOT_RUN_OVER);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		settle_slot(agent, calls, flight, claims && !(keeps_one && i == 0));
 	if (claims && wants_to_ask(agent))
 		ask_into(agent, flight);
 	agent->q_next += flight->claims_count;

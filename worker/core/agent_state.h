@@ -62,7 +62,7 @@ struct agent {
 	uint64_t greet_at_ms; /* not before this, after an error */
 	uint64_t q_next;
 
-	uint64_t renewed_ms; /* when the last acknowledged beat, hello or attach was sent
+	uint64_t renewed_ms; /* when the last beat, hello or attach that was answered left
 	                      */
 	uint64_t beat_at_ms;
 	bool is_fenced;
