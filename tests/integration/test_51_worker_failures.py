@@ -76,12 +76,14 @@ def test_a_refused_key_parks_the_account_and_asks_for_people(store, provider, st
 def test_500_is_tried_again_after_a_back_off(store, provider, start):
     provider.answers = [error(500, "api_error"), error(500, "api_error")]
     start()
+    before = store.now()
     jobs, id = one_job(store)
     for attempt in (1, 2):
         wait_until(lambda: store.past(id).get("attempts") == str(attempt), "an attempt")
         due = store.redis.zscore(store.key("later"), id)
-        assert 300 * attempt <= due - store.now() + 100 <= 700 * attempt + 100
+        assert before + 375 * attempt <= due <= store.now() + 500 * attempt
         promote(store)
+        before = store.now()
     result = wait_result(store, id)
     assert result["state"] == "done" and result["attempts"] == 2
 
