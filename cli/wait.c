@@ -161,10 +161,8 @@ finish(const struct cli *cli, const struct waiting *waiting)
 	for (size_t i = 0; i < waiting->count; i++)
 		if (waiting->results[i])
 			print_result(cli, waiting, i);
-	if (cli_is_interrupted())
-		return CLI_INTERRUPTED;
 	if (waiting->ended < waiting->count)
-		return cli_fail(CLI_TIMEOUT,
+		return cli_fail(cli_is_interrupted() ? CLI_INTERRUPTED : CLI_TIMEOUT,
 		                "%zu of %zu jobs have not ended yet; they go on. Wait "
 		                "again with `warmq wait ID`.",
 		                waiting->count - waiting->ended, waiting->count);

@@ -167,6 +167,11 @@ def test_the_demo_prints_the_table_that_is_shown():
     assert labels(table) == labels(done.stdout)
 
 
+def test_every_document_is_named():
+    documents = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert documents - set(re.findall(r"\(docs/([A-Z]+\.md)\)", README)) == set()
+
+
 def test_defaults_are_those_of_the_program(tmp_path):
     config = tmp_path / "warmq.yaml"
     config.write_text("upstreams:\n  main:\n    url: http://127.0.0.1:9\n    auth: none\n")

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 
 import pytest
@@ -259,6 +260,18 @@ def test_a_long_wait_shows_how_far_it_is_on_a_terminal_only(server, scheduler, i
     assert "waiting" in on_terminal(*words) and "0/1" in on_terminal(*words)
     assert run(*words)[1] == "" and "waiting" not in run(*words)[2]
     assert "\033[K" not in on_terminal(*words, "--json")
+
+
+def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(server):
+    id = server.client.xadd("warmq:jobs", {"upstream": "main", "body": "{}"})
+    process = subprocess.Popen([WARMQ, "wait", id, "--redis", server.url], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: "cmdstat_xrange" in server.client.info("commandstats"), "its first look")
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert errors == ("warmq: 1 of 1 jobs have not ended yet; they go on. Wait again with `warmq "
+                      "wait ID`.\n")
 
 
 def complete(*lines):
