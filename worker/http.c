@@ -9,6 +9,7 @@
 
 #define HANDLES_KEPT_MAX 512
 #define SILENCE_LOOK_MS  250 /* so much later than said it may be noticed */
+#define WHOLE_MS         500 /* for a connection to end in order, and be kept */
 
 struct http_exchange {
 	struct http *http;
@@ -25,6 +26,7 @@ struct http_exchange {
 	uint64_t bytes;
 	char error[CURL_ERROR_SIZE];
 	struct http_exchange *previous, *next; /* of those under way */
+	bool is_whole;                         /* says who reads the answer */
 };
 
 struct http {
@@ -48,7 +50,7 @@ struct http {
 static enum http_end
 end_of(const struct http_exchange *exchange, CURLcode code)
 {
-	if (code == CURLE_OK)
+	if (code == CURLE_OK || exchange->is_whole)
 		return HTTP_ANSWERED;
 	if (exchange->was_stopped)
 		return HTTP_STOPPED;
@@ -191,17 +193,17 @@ on_silence(uv_timer_t *timer)
 	struct http_exchange *exchange;
 
 	while ((exchange = find_silent(http)) != NULL)
-		end_exchange(exchange, HTTP_SILENT, "not a byte of the answer came");
+		end_exchange(exchange, exchange->is_whole ? HTTP_ANSWERED : HTTP_SILENT,
+		             exchange->is_whole ? "" : "not a byte of the answer came");
 }
 
+/* It ends in `ms`, unless something is heard of it. */
 static void
-expect_first_byte(struct http_exchange *exchange)
+expect_within(struct http_exchange *exchange, uint64_t ms)
 {
 	struct http *http = exchange->http;
 
-	if (exchange->first_byte_ms == 0)
-		return;
-	exchange->silent_until_ms = uv_now(http->loop) + exchange->first_byte_ms;
+	exchange->silent_until_ms = uv_now(http->loop) + ms;
 	if (http->silent_count++ == 0)
 		(void)uv_timer_start(&http->silence, on_silence, SILENCE_LOOK_MS,
 		                     SILENCE_LOOK_MS);
@@ -248,7 +250,8 @@ on_prerequest(void *data, char *ip, char *local_ip, int port, int local_port)
 		return CURL_PREREQFUNC_ABORT;
 	}
 	exchange->was_sent = true;
-	expect_first_byte(exchange);
+	if (exchange->first_byte_ms > 0)
+		expect_within(exchange, exchange->first_byte_ms);
 	exchange->handlers.on_sent(exchange->data);
 	return CURL_PREREQFUNC_OK;
 }
@@ -370,6 +373,8 @@ set_options(struct http_exchange *exchange, const struct http_request *request)
 	(void)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, is_tls(request->url) ? 1L : 0L);
 	if (http->authorities)
 		(void)curl_easy_setopt(easy, CURLOPT_CAINFO, http->authorities);
+	/* Nothing is asked to be compressed; what a proxy compresses unasked is read. */
+	(void)curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "identity");
 	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
 	(void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
@@ -420,6 +425,16 @@ http_post(struct http *http, const struct http_request *request,
 	}
 	*ret_exchange = exchange;
 	return 0;
+}
+
+void
+http_whole(struct http_exchange *exchange)
+{
+	if (exchange->is_whole)
+		return;
+	exchange->is_whole = true;
+	expect_no_more(exchange);
+	expect_within(exchange, WHOLE_MS);
 }
 
 void

@@ -33,7 +33,7 @@ struct http_options {
 };
 
 enum http_end {
-	HTTP_ANSWERED, /* the whole answer came, whatever its status */
+	HTTP_ANSWERED, /* the whole answer came, whatever its status; or http_whole */
 	HTTP_BROKEN,   /* the connection broke off after the request had left */
 	HTTP_TIMED_OUT,
 	HTTP_SILENT,    /* not a byte came within `first_byte_ms` */
@@ -77,6 +77,10 @@ void http_destroy(struct http *http, void (*fn)(void *data), void *data);
 MUST_USE int http_post(struct http *http, const struct http_request *request,
                        const struct http_handlers *handlers, void *data,
                        struct http_exchange **ret_exchange);
+
+/* What has come is the whole answer, says who reads it in on_body: it ends as answered,
+ * however the connection ends, and within a second. */
+void http_whole(struct http_exchange *exchange);
 
 /* Ends it now, without on_done. */
 void http_cancel(struct http_exchange *exchange);

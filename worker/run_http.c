@@ -57,13 +57,29 @@ on_header(struct span name, struct span value, void *data)
 	answer_header(&work->headers, name, value);
 }
 
+/* Gateways give streams the type of JSON, or none, and the reverse.  No JSON begins with
+ * a letter of `event`, `data` or with a comment's colon, and no line of a stream with a
+ * brace; what raw bytes are only their type says. */
+static bool
+is_stream(const struct run_http_work *work, struct span bytes)
+{
+	bool typed = strcmp(work->headers.content_type, "text/event-stream") == 0;
+
+	bytes = text_trim(bytes);
+	if (work->request.upstream->dialect == DIALECT_RAW || bytes.len == 0)
+		return typed;
+	if (typed)
+		return bytes.data[0] != '{';
+	return memchr("ed:", bytes.data[0], 3) != NULL;
+}
+
 static struct assemble *
 make_assemble(const struct run_http_work *work)
 {
 	const struct splice_report *report = &work->request.report;
 	struct assemble_options options = {
 		.dialect = work->request.upstream->dialect,
-		.sse = run_http_is_stream(work),
+		.sse = work->is_stream,
 		.keep_sse = report->job_streams,
 		.hide_usage = report->usage != SPLICE_KEPT,
 		.usage_path = span_from(work->request.upstream->config->usage_path),
@@ -85,8 +101,10 @@ on_body(struct span bytes, void *data)
 		run_http_keep_error(work, bytes);
 		return true;
 	}
-	if (!work->assemble)
+	if (!work->assemble) {
+		work->is_stream = is_stream(work, bytes);
 		work->assemble = make_assemble(work);
+	}
 	if (!work->assemble)
 		return false;
 	err = assemble_feed(work->assemble, bytes);
@@ -102,6 +120,8 @@ on_body(struct span bytes, void *data)
 		work->has_begun = true;
 		run_began(run, &usage);
 	}
+	if (assemble_ended(work->assemble))
+		http_whole(work->exchange);
 	return true;
 }
 

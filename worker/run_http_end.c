@@ -102,12 +102,6 @@ run_http_is_good(const struct run_http_work *work)
 	return work->status >= 200 && work->status < 300;
 }
 
-bool
-run_http_is_stream(const struct run_http_work *work)
-{
-	return strcmp(work->headers.content_type, "text/event-stream") == 0;
-}
-
 void
 run_http_keep_error(struct run_http_work *work, struct span bytes)
 {
@@ -150,7 +144,8 @@ note_stream(struct run_http_work *work, const struct assemble_result *result)
 {
 	struct run *run = work->run;
 
-	if (!result->why_sse || work->request.report.job_streams)
+	if (!result->why_sse || work->request.report.job_streams ||
+	    work->request.upstream->dialect == DIALECT_RAW) /* it was not asked to */
 		return;
 	refusal_add(&run->context->refusals, work->request.upstream,
 	            request_model(&work->request), REFUSAL_STREAM);
@@ -367,11 +362,12 @@ classify(struct run_http_work *work, int status)
 	finish_bad(work, &answer);
 }
 
-/* What raw bytes should look like nobody knows: all that came is the answer. */
+/* What raw bytes should look like nobody knows, nor how their streams end: all that came
+ * is the answer. */
 static bool
 is_whole(const struct run_http_work *work, const struct assemble_result *result)
 {
-	if (work->request.upstream->dialect == DIALECT_RAW && !run_http_is_stream(work))
+	if (work->request.upstream->dialect == DIALECT_RAW)
 		return true;
 	return work->assemble && result->complete;
 }
@@ -395,12 +391,12 @@ finish_good(struct run_http_work *work)
 	}
 	if (!is_whole(work, &result)) {
 		run->outcome.usage = run_http_spent_usage(work);
-		run_http_fail(run, AGENT_RETRY,
-		              run_http_is_stream(work) ? "cut_off" : "not_json",
-		              run_http_is_stream(work) ? "The provider's stream ended in "
-		                                         "the middle of the answer."
-		                                       : "The provider's answer is not "
-		                                         "what it should be: no JSON.",
+		run_http_fail(run, AGENT_RETRY, work->is_stream ? "cut_off" : "not_json",
+		              work->is_stream
+		                      ? "The provider's stream ended in the middle "
+		                        "of the answer."
+		                      : "The provider's answer is not what it "
+		                        "should be: no JSON.",
 		              0, 0);
 		return;
 	}

@@ -24,6 +24,7 @@ struct run_http_work {
 	int status;
 	struct assemble *assemble; /* of a good answer */
 	struct buffer error_body;  /* of a bad one */
+	bool is_stream; /* server-sent events, once its first bytes have been seen */
 	bool has_begun;
 	bool is_too_large;
 	bool is_second; /* sent again without what was refused */
@@ -43,8 +44,7 @@ void run_http_fail(struct run *run, enum agent_end end, const char *reason,
 /* The exchange is over: for http_handlers. */
 void run_http_done(const struct http_outcome *outcome, void *work);
 
-bool run_http_is_good(const struct run_http_work *work);   /* 2xx */
-bool run_http_is_stream(const struct run_http_work *work); /* server-sent events */
+bool run_http_is_good(const struct run_http_work *work); /* 2xx */
 struct protocol_usage run_http_told_usage(const struct run_http_work *work);
 struct protocol_usage run_http_spent_usage(const struct run_http_work *work);
 

@@ -1,8 +1,11 @@
 """Attacks by somebody who had read the documents only; each one broke something once."""
 
+import gzip
 import json
 import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 from fleet import BUILD, Fleet, anthropic_body, long_text, wait_until
@@ -85,3 +88,124 @@ def test_a_lifetime_that_is_configured_is_kept_to(tmp_path):
         fleet.burst([anthropic_body(f"late {number}", PROMPT) for number in range(30)])
         stats = fleet.stats()
         assert (stats["writes"], stats["duplicate_writes"]) == (2, 0)
+
+
+# ---- answers -----------------------------------------------------------------------------
+
+def event(kind, **more):
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
+
+
+USAGE = {"input_tokens": 9, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+         "output_tokens": 1}
+MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+           "content": [], "stop_reason": None, "stop_sequence": None, "usage": USAGE}
+WHOLE = (event("message_start", message=MESSAGE) +
+         event("content_block_start", index=0, content_block={"type": "text", "text": ""}) +
+         event("content_block_delta", index=0, delta={"type": "text_delta", "text": "hello"}) +
+         event("content_block_stop", index=0) +
+         event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 2}) +
+         event("message_stop"))
+STREAM = b"content-type: text/event-stream\r\n"
+OVERLOADED = event("error", error={"type": "overloaded_error", "message": "too late"})
+
+
+class Answerer:
+    """An upstream that says these bytes to each request and then closes or holds the
+    connection."""
+
+    def __init__(self, name, head, body, end="close", dialect="anthropic"):
+        self.name, self.end, self.dialect = name, end, dialect
+        self.bytes = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + body
+        self.requests, self.held = 0, []
+        self.server = socket.socket()
+        self.server.bind(("127.0.0.1", 0))
+        self.server.listen(64)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+
+    def answer(self, client):
+        head, _, body = b"", b"", b""
+        while b"\r\n\r\n" not in head:
+            head += client.recv(65536)
+        head, _, body = head.partition(b"\r\n\r\n")
+        length, = (int(line[15:]) for line in head.lower().split(b"\r\n")
+                   if line.startswith(b"content-length:"))
+        while len(body) < length:
+            body += client.recv(65536)
+        self.requests += 1
+        client.sendall(self.bytes)
+        if self.end == "hold":
+            self.held.append(client)
+            return
+        client.close()
+
+    def close(self):
+        for each in [self.server, *self.held]:
+            each.close()
+
+    def yaml(self):
+        return (f'  {self.name}:\n    url: "http://127.0.0.1:{self.server.getsockname()[1]}"\n'
+                f"    dialect: {self.dialect}\n    auth: none\n    stream: auto\n")
+
+
+def ask_once(tmp_path, answerers):
+    """Each of them is asked for one job; returns the results by upstream.  All must be done
+    by the first answer: it was paid for."""
+    with Fleet(tmp_path, upstream_options="".join(each.yaml() for each in answerers)) as fleet:
+        fleet.start_all()
+        names = {fleet.enqueue([anthropic_body("hi")], upstream=each.name)[0]: each.name
+                 for each in answerers}
+        results = fleet.collect(len(answerers), seconds=20)
+        for each in answerers:
+            each.close()
+        found = {names[id]: result for id, result in results.items()}
+        for each in answerers:
+            assert found[each.name]["state"] == "done", found[each.name]
+            assert each.requests == 1, each.name
+        return found
+
+
+def test_an_answer_that_is_whole_is_not_paid_for_again(tmp_path):
+    """However its connection ends, and whatever comes behind its end."""
+    chunk = b"%x\r\n%s\r\n" % (len(WHOLE), WHOLE)
+    chunked = STREAM + b"transfer-encoding: chunked\r\n"
+    found = ask_once(tmp_path, [
+        Answerer("held", STREAM, WHOLE, "hold"),
+        Answerer("held-chunks", chunked, chunk, "hold"),
+        Answerer("no-last-chunk", chunked, chunk),
+        Answerer("bad-chunk", chunked, chunk + b"zz\r\n"),
+        Answerer("shorter-than-said", STREAM + b"content-length: 99999\r\n", WHOLE),
+        Answerer("error-behind", STREAM, WHOLE + OVERLOADED)])
+    for name, result in found.items():
+        assert result["body"]["content"][0]["text"] == "hello", name
+        assert result["usage"]["uncached"] == 9, name
+
+
+def test_an_answer_is_read_for_what_it_is(tmp_path):
+    """Gateways compress unasked, and get the type wrong."""
+    plain = json.dumps({**MESSAGE, "content": [{"type": "text", "text": "hello"}]}).encode()
+    squeezed = b"content-encoding: gzip\r\n"
+    found = ask_once(tmp_path, [
+        Answerer("stream-as-json", b"content-type: application/json\r\n", WHOLE),
+        Answerer("stream-as-nothing", b"", WHOLE),
+        Answerer("json-as-stream", STREAM, plain),
+        Answerer("squeezed-stream", STREAM + squeezed, gzip.compress(WHOLE)),
+        Answerer("squeezed-json", b"content-type: application/json\r\n" + squeezed,
+                 gzip.compress(plain))])
+    for name, result in found.items():
+        assert result["body"]["content"][0]["text"] == "hello", name
+
+
+def test_a_raw_stream_ends_where_it_ends(tmp_path):
+    """[DONE] is a word of one dialect only."""
+    events = b'event: response.completed\ndata: {"x":1}\n\n'
+    found = ask_once(tmp_path, [Answerer("raw-events", STREAM, events, dialect="raw")])
+    assert found["raw-events"]["body"].encode() == events
