@@ -459,6 +459,7 @@ shell_run(const struct shell_options *options)
 {
 	struct shell *shell = calloc(1, sizeof *shell);
 	char why[SPOOL_ERROR_SIZE] = "out of memory";
+	char address[REDIS_URL_TEXT_SIZE], queue[SPOOL_QUEUE_SIZE];
 	uint64_t replaces = 0;
 
 	if (!shell || uv_loop_init(&shell->loop) < 0) {
@@ -468,8 +469,11 @@ shell_run(const struct shell_options *options)
 	}
 	shell->options = options;
 	(void)snprintf(shell->pool, sizeof shell->pool, "%s", options->pool);
-	if (spool_create(&shell->loop, options->state_dir, &shell->spool, &replaces,
-	                 why) < 0) {
+	redis_url_print(&options->url, address);
+	(void)snprintf(queue, sizeof queue, "%s at %s", options->config->namespace,
+	               address);
+	if (spool_create(&shell->loop, options->state_dir, queue, &shell->spool,
+	                 &replaces, why) < 0) {
 		log_error("cannot start", LOG_TEXT("cause", why));
 		free(shell);
 		return SHELL_EXIT_FAILED;

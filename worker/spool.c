@@ -79,23 +79,62 @@ lock_dir(struct spool *spool, const char *state_dir, int number)
 	return err;
 }
 
-static uint64_t
-read_session(const struct spool *spool)
+/* The first bytes of a small file of the directory; 0 without it. */
+static size_t
+read_small(const struct spool *spool, const char *name, char *ret_text, size_t size)
 {
-	char path[PATH_SIZE], text[32] = "";
-	struct id128 id;
+	char path[PATH_SIZE];
 	FILE *file;
+	size_t len;
 
-	(void)snprintf(path, sizeof path, "%s/session", spool->dir);
+	(void)snprintf(path, sizeof path, "%s/%s", spool->dir, name);
 	file = fopen(path, "re");
 	if (!file)
 		return 0;
+	len = fread(ret_text, 1, size, file);
+	(void)fclose(file);
+	return len;
+}
+
+/* A few bytes without a sync: the next process does without them. */
+static void
+write_small(const struct spool *spool, const char *name, const char *text, size_t len)
+{
+	char path[PATH_SIZE], temporary[PATH_SIZE];
+	FILE *file;
+	bool is_written;
+
+	(void)snprintf(path, sizeof path, "%s/%s", spool->dir, name);
+	(void)snprintf(temporary, sizeof temporary, "%s/%s.new", spool->dir, name);
+	file = fopen(temporary, "we");
+	if (!file)
+		return;
+	is_written = fwrite(text, 1, len, file) == len;
+	if (fclose(file) == 0 && is_written)
+		(void)rename(temporary, path);
+}
+
+static uint64_t
+read_session(const struct spool *spool)
+{
+	char text[ID_HEX_LEN];
+	struct id128 id;
+
 	/* 32 digits: the way the nonce is printed, behind 16 zeros. */
-	if (fread(text, 1, sizeof text, file) != sizeof text ||
+	if (read_small(spool, "session", text, sizeof text) != sizeof text ||
 	    id_decode((struct span){ text, sizeof text }, &id) < 0)
 		id = ID_NONE;
-	(void)fclose(file);
 	return id.low;
+}
+
+/* True if the directory was used for another queue last. */
+static bool
+is_of_another(const struct spool *spool, const char *queue, char ret_other[])
+{
+	size_t len = read_small(spool, "queue", ret_other, SPOOL_QUEUE_SIZE - 1);
+
+	ret_other[len] = '\0';
+	return len > 0 && strcmp(ret_other, queue) != 0;
 }
 
 static bool
@@ -149,9 +188,47 @@ find_results(struct spool *spool)
 		qsort(spool->found, spool->found_count, sizeof(char *), by_name);
 }
 
+static void
+forget_results(struct spool *spool)
+{
+	for (size_t i = 0; i < spool->found_count; i++)
+		free(spool->found[i]);
+	free(spool->found);
+	spool->found = NULL;
+	spool->found_count = 0;
+}
+
+/* As lock_dir, but leaves alone what waits for another queue. */
+static int
+take_dir(struct spool *spool, const char *state_dir, int number, const char *queue,
+         uint64_t *ret_nonce)
+{
+	char other[SPOOL_QUEUE_SIZE];
+	int err = lock_dir(spool, state_dir, number);
+	bool is_strange;
+
+	if (err != 0)
+		return err;
+	find_results(spool);
+	is_strange = is_of_another(spool, queue, other);
+	if (is_strange && spool->found_count > 0) {
+		log_warning("results of another queue wait here; a worker of that queue "
+		            "delivers them",
+		            LOG_TEXT("dir", spool->dir), LOG_TEXT("queue", other),
+		            LOG_NUMBER("results", spool->found_count));
+		forget_results(spool);
+		(void)close(spool->lock_fd);
+		spool->lock_fd = -1;
+		return EWOULDBLOCK;
+	}
+	*ret_nonce = is_strange ? 0 : read_session(spool);
+	write_small(spool, "queue", queue, strlen(queue));
+	return 0;
+}
+
 int
-spool_create(uv_loop_t *loop, const char *state_dir, struct spool **ret_spool,
-             uint64_t *ret_nonce, char reterr[SPOOL_ERROR_SIZE])
+spool_create(uv_loop_t *loop, const char *state_dir, const char *queue,
+             struct spool **ret_spool, uint64_t *ret_nonce, char reterr[SPOOL_ERROR_SIZE])
 {
 	struct spool *spool = calloc(1, sizeof *spool);
 	int err = EWOULDBLOCK;
@@ -161,7 +238,7 @@ spool_create(uv_loop_t *loop, const char *state_dir, struct spool **ret_spool,
 	spool->loop = loop;
 	spool->lock_fd = -1;
 	for (int i = 0; err == EWOULDBLOCK && i < SPOOL_DIRS_MAX; i++)
-		err = lock_dir(spool, state_dir, i);
+		err = take_dir(spool, state_dir, i, queue, ret_nonce);
 	if (err != 0) {
 		(void)snprintf(
 			reterr, SPOOL_ERROR_SIZE,
@@ -171,8 +248,6 @@ spool_create(uv_loop_t *loop, const char *state_dir, struct spool **ret_spool,
 		free(spool);
 		return ERR_IO;
 	}
-	find_results(spool);
-	*ret_nonce = read_session(spool);
 	*ret_spool = spool;
 	return 0;
 }
@@ -183,9 +258,7 @@ spool_destroy(struct spool *spool)
 	if (!spool)
 		return NULL;
 	VERIFY(spool->tasks == 0);
-	for (size_t i = 0; i < spool->found_count; i++)
-		free(spool->found[i]);
-	free(spool->found);
+	forget_results(spool);
 	(void)close(spool->lock_fd);
 	free(spool);
 	return NULL;
@@ -203,23 +276,13 @@ spool_is_busy(const struct spool *spool)
 	return spool->tasks > 0;
 }
 
-/* A few bytes without a sync: a lost nonce costs only the wait for the old lease. */
 void
 spool_note_session(struct spool *spool, uint64_t nonce)
 {
-	char path[PATH_SIZE], temporary[PATH_SIZE], hex[ID_HEX_LEN];
-	FILE *file;
-	bool is_written;
+	char hex[ID_HEX_LEN];
 
-	(void)snprintf(path, sizeof path, "%s/session", spool->dir);
-	(void)snprintf(temporary, sizeof temporary, "%s/session.new", spool->dir);
 	id_encode((struct id128){ 0, nonce }, hex);
-	file = fopen(temporary, "we");
-	if (!file)
-		return;
-	is_written = fwrite(hex, 1, sizeof hex, file) == sizeof hex;
-	if (fclose(file) == 0 && is_written)
-		(void)rename(temporary, path);
+	write_small(spool, "session", hex, sizeof hex);
 }
 
 /* ---- threads --------------------------------------------------------------------- */

@@ -2,11 +2,13 @@
  *
  *   <state_dir>/worker.<n>/lock         held by the process that uses the directory
  *                          session      nonce of its session, for the next process
+ *                          queue        whose results these are: namespace and Redis
  *                          <id>.result  one undelivered result: header line, then bytes
  *
  * Each process takes the first directory whose lock is free; what it finds there a dead
- * process left behind.  Writing, syncing and deleting happen in libuv's threads: a disk
- * that hangs must not cost the leases of jobs that run. */
+ * process left behind.  Results of another queue stay where they are: ours would refuse
+ * them, and they would be gone.  Writing, syncing and deleting happen in libuv's threads:
+ * a disk that hangs must not cost the leases of jobs that run. */
 #ifndef WORKER_SPOOL_H
 #define WORKER_SPOOL_H
 
@@ -17,13 +19,15 @@
 #include <uv.h>
 
 #define SPOOL_ERROR_SIZE 512
+#define SPOOL_QUEUE_SIZE 512
 #define SPOOL_DIRS_MAX   1000
 
 struct spool;
 
-/* Opens and locks a directory below `state_dir`.  `ret_nonce` is the session of the
- * predecessor, 0 if there is none.  ERR_IO: `reterr` says what to do.  ERR_MEMORY. */
-MUST_USE int spool_create(uv_loop_t *loop, const char *state_dir,
+/* Opens and locks a directory below `state_dir`, for the results of `queue`, a line of
+ * text.  `ret_nonce` is the session of the predecessor, 0 if there is none.  ERR_IO:
+ * `reterr` says what to do.  ERR_MEMORY. */
+MUST_USE int spool_create(uv_loop_t *loop, const char *state_dir, const char *queue,
                           struct spool **ret_spool, uint64_t *ret_nonce,
                           char reterr[SPOOL_ERROR_SIZE]);
 
