@@ -70,6 +70,44 @@ def test_programs_without_standard_streams_end_in_order(tmp_path):
             assert process.returncode == 0, program
 
 
+def leave_results_behind(fleet, count):
+    """A worker that is killed with `count` paid results on its disk and none in Redis."""
+    ids = fleet.enqueue([anthropic_body(f"{number}", PROMPT) for number in range(count)],
+                        together=True)
+    wait_until(lambda: fleet.stats()["concurrency"] == count, 20, "requests under way")
+    fleet.processes["redis"].send_signal(signal.SIGSTOP)
+    spool = fleet.directory / "worker" / "worker.0"
+    wait_until(lambda: len(list(spool.glob("*.result"))) == count, 20, "results on disk")
+    fleet.kill("worker")
+    return ids, spool
+
+
+def start_worker_in_place(fleet, *options):
+    fleet.start("worker", BUILD / "worker" / "warmq-worker", "--config", fleet.config,
+                "--state-dir", fleet.directory / "worker", *options)
+
+
+def test_the_results_of_another_queue_are_left_to_it(tmp_path):
+    """Two fleets of one machine share a directory; what one offered to the wrong queue was
+    refused there, and gone.  And what is offered to the right one comes before its job."""
+    with Fleet(tmp_path, knobs={"job_ms": 2500}) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        fleet.redis("FCALL", "warmq_hold", 1, "warmq:meta", 1, "off")
+        start_worker_in_place(fleet)
+        fleet.await_workers(1)
+        ids, spool = leave_results_behind(fleet, 12)
+        fleet.processes["redis"].send_signal(signal.SIGCONT)
+        fleet.start("strange", BUILD / "worker" / "warmq-worker", "--config", fleet.config,
+                    "--state-dir", tmp_path / "worker", "--namespace", "other")
+        wait_until(lambda: "results of another queue" in fleet.log("strange"), 20, "warning")
+        assert (tmp_path / "worker" / "worker.1").is_dir()
+        assert len(list(spool.glob("*.result"))) == 12
+        start_worker_in_place(fleet)
+        assert set(fleet.collect(12)) == set(ids)
+        assert fleet.stats()["requests"] == 12  # none was paid for twice
+
+
 # ---- the cache ---------------------------------------------------------------------------
 
 def test_a_lifetime_that_is_configured_is_kept_to(tmp_path):

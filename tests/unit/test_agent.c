@@ -533,9 +533,9 @@ START_TEST(agent_takes_an_empty_slot_as_settled_but_offers_the_result_once_more)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2]");
-	EXPECT_CALLS("claim 2 4 0\nsettle_late usage 1-1 - 0 {} " PAID("?") "\n");
-	rig_answer(&rig, NOTHING);
+	EXPECT_CALLS("settle_late usage 1-1 - 0 {} " PAID("?") "\nclaim 2 4 0\n");
 	rig_answer(&rig, "[OK 501000 FENCED]");
+	rig_answer(&rig, NOTHING);
 	EXPECT_COMMANDS("drop 77\nnote refused 77\n");
 	rig_fini(&rig);
 }
@@ -569,7 +569,7 @@ START_TEST(agent_lets_paid_requests_run_when_their_lease_is_gone)
 	EXPECT_COMMANDS("note orphan 0\n");
 	EXPECT_CALLS(""); /* the slot is not free */
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("claim 2 3 0\nsettle_late usage 1-1 - 0 {} " PAID("") "\n");
+	EXPECT_CALLS("settle_late usage 1-1 - 0 {} " PAID("") "\nclaim 2 3 0\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -729,7 +729,7 @@ START_TEST(agent_offers_late_results_again_after_a_loss)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2]");
-	EXPECT_CALLS("claim 2 2 0\nsettle_late usage 3-1 - 0 R - -\n");
+	EXPECT_CALLS("settle_late usage 3-1 - 0 R - -\nclaim 2 2 0\n");
 	rig_fini(&rig);
 }
 END_TEST

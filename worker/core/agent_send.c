@@ -545,10 +545,10 @@ agent_send_due(struct agent *agent, struct call_list *calls)
 	send_fails(agent, calls);
 	send_begins(agent, calls);
 	send_try(agent, calls);
+	send_late(agent, calls); /* before a claim takes the very jobs they are of */
 	while (send_settle(agent, calls))
 		;
 	send_claim(agent, calls);
-	send_late(agent, calls);
 	send_bye(agent, calls);
 }
 
