@@ -2,7 +2,6 @@
  *
  * Exit codes: 0 stopped by SIGTERM or SIGINT, 1 it could not start, 2 the command line or
  * the configuration is wrong. */
-#include "common/io/descriptor.h"
 #include "common/options.h"
 #include "provider/catalog.h"
 #include "provider/server.h"
@@ -12,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define NAME_SIZE 48
@@ -186,6 +186,18 @@ write_port_file(const char *path, unsigned port)
 	return good && rename(draft, path) == 0 ? 0 : ERR_IO;
 }
 
+/* One descriptor per client. */
+static void
+raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int
 serve(struct server *server, const struct arguments *arguments)
 {
@@ -224,7 +236,7 @@ run(const struct arguments *arguments)
 		return fail(EXIT_USAGE, error.text);
 	if (arguments->print_knobs)
 		return print_knobs(&settings);
-	descriptor_raise_limit(); /* one per client */
+	raise_descriptor_limit();
 	signal(SIGPIPE, SIG_IGN);
 	if (server_init(&server, &settings, &catalog, arguments->seed) < 0)
 		return fail(EXIT_TROUBLE, "There is not enough memory.");

@@ -1,6 +1,5 @@
 #include "common/io/daemon.h"
 
-#include "common/io/descriptor.h"
 #include "common/io/log.h"
 #include "common/io/standard.h"
 
@@ -131,7 +130,6 @@ daemon_begin(const struct daemon *daemon, int argc, char **argv, void *args,
 	standard_fill();
 	if (is_answered(daemon, argc, argv, args, ret_status))
 		return NULL;
-	descriptor_raise_limit();
 	config = config_create();
 	if (!config) {
 		*ret_status = daemon_complain(daemon, "out of memory");

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -21,19 +20,6 @@ SHORT = ("--lease", "900ms")
 
 def held(count=1):
     return [(threading.Event(), threading.Event()) for _ in range(count)]
-
-
-def test_a_worker_takes_all_the_descriptors_it_may_have(store, start):
-    """A shell's 1,024 are fewer than its slots, and each slot wants a connection."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
-    try:
-        worker = start()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    wanted = 65536 if hard == resource.RLIM_INFINITY else min(65536, hard)
-    wait_until(lambda: store.redis.zcard(store.key("workers")), "the worker")
-    assert resource.prlimit(worker.pid, resource.RLIMIT_NOFILE) == (wanted, hard)
 
 
 class Redis:
