@@ -140,6 +140,19 @@ START_TEST(agent_claims_everything_again_once_a_request_leaves)
 }
 END_TEST
 
+START_TEST(agent_that_reaches_again_does_not_wait_for_its_next_poll)
+{
+	begin(2);
+	(void)await_try();
+	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN " 9-1");
+	answer_all();
+	forget_what_was_said();
+	rig_send(&rig, last_slot());
+	ck_assert_ptr_nonnull(strstr(rig.calls_text, "beat 1 1 30000 -\nclaim 1 "));
+	rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(agent_that_misses_again_tries_again)
 {
 	begin(1);
@@ -212,6 +225,7 @@ END_TEST
 SUITE_MAIN("agent_shun", agent_says_what_it_misses_before_it_asks_for_more,
            agent_tries_one_job_of_what_it_shuns_when_the_pause_is_over,
            agent_claims_everything_again_once_a_request_leaves,
+           agent_that_reaches_again_does_not_wait_for_its_next_poll,
            agent_that_misses_again_tries_again,
            agent_keeps_a_slot_for_the_try_if_none_is_free,
            agent_says_it_again_on_every_connection,

@@ -208,6 +208,7 @@ agent_sent(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
 		MARK(agent_reaches_an_upstream_again);
 		agent_state_note(agent, AGENT_NOTE_REACHED, 0, upstream);
 		agent_state_tell_shuns(agent);
+		agent->poll_at_ms = now_ms; /* its jobs have waited for this */
 	}
 	slot = find_run(agent, index, q);
 	if (!slot)
