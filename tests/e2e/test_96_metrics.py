@@ -317,6 +317,17 @@ def story_of_redis(fleet, seen):
     fleet.collect(3, 40, "spooled")
 
 
+def story_of_a_lost_provider(fleet, seen):
+    """Nobody listens where requests go, and then somebody does again."""
+    port = fleet.provider.rsplit(":", 1)[1]
+    fleet.kill("provider")
+    fleet.enqueue(bodies(5, "lost "), reply="lost")
+    seen.await_seen("warmq_worker_unreached == 1")
+    fleet.start("provider", BUILD / "provider" / "warmq-provider", "--port", port)
+    fleet.collect(5, 60, "lost")
+    seen.await_now("warmq_worker_unreached == 0")
+
+
 def story_of_bugs(fleet, seen):
     """What must never happen is done by hand."""
     fleet.redis("HSET", "warmq:budget:main:sonnet-4", "in_flight", 7)
@@ -364,7 +375,7 @@ def test_a_real_prometheus_sees_every_documented_metric_move(tmp_path):
             fleet.start_scheduler("stand-by")
             for story in (story_of_jobs, story_of_caches, story_of_rollbacks,
                           story_of_workers, story_of_redis, story_of_a_frozen_fleet,
-                          story_of_bugs, story_of_rulers):
+                          story_of_a_lost_provider, story_of_bugs, story_of_rulers):
                 if story is story_of_rulers:
                     dashboard_and_rules(seen)
                 story(fleet, seen)
