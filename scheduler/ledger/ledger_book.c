@@ -1,5 +1,7 @@
 #include "scheduler/ledger/ledger_state.h"
 
+#define CLOCK_MS 250 /* so far a worker may correct its measure of Redis's clock */
+
 static size_t
 rounded(size_t size)
 {
@@ -103,6 +105,12 @@ ledger_book_hit(struct ledger_entry *entry, uint64_t sent_ms)
 	entry->used_ms = MAX(entry->used_ms, sent_ms);
 }
 
+bool
+ledger_book_is_near(uint64_t a_ms, uint64_t b_ms)
+{
+	return (a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms) <= CLOCK_MS;
+}
+
 /* These wrote beside another writer: the entry is readable as soon as one of them is. */
 static bool
 is_same_life(enum ledger_cause cause)
@@ -117,7 +125,8 @@ ledger_book_write(struct ledger_entry *entry, const struct ledger_call *call,
 {
 	uint64_t first_ms = call->first_ms == EVENT_UNKNOWN ? 0 : call->first_ms;
 	bool same = entry->written_ms > 0 &&
-	            (is_same_life(cause) || entry->written_ms == call->sent_ms);
+	            (is_same_life(cause) ||
+	             ledger_book_is_near(entry->written_ms, call->sent_ms));
 
 	if (!same && entry->used_ms > call->sent_ms + entry->life_ms)
 		return; /* it ended after a later life had begun */

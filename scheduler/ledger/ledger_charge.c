@@ -99,7 +99,8 @@ gather(const struct charge *charge, uint32_t node, const struct verdict *verdict
 	return facts;
 }
 
-/* Its own beginning taught the book: what was found out then holds. */
+/* Its own beginning taught the book: what was found out then holds.  Between the two its
+ * worker may have corrected its clock; how long the first event took stays the same. */
 static bool
 has_begun(const struct ledger_entry *entry, const struct ledger_call *call,
           enum ledger_cause *ret_cause)
@@ -107,8 +108,9 @@ has_begun(const struct ledger_entry *entry, const struct ledger_call *call,
 	for (uint32_t i = 0; i < LEDGER_BEGUN; i++) {
 		const struct ledger_begun *begun = &entry->begun[i];
 
-		if (begun->sent_ms == 0 || begun->sent_ms != call->sent_ms ||
-		    begun->first_ms != call->first_ms)
+		if (begun->sent_ms == 0 ||
+		    !ledger_book_is_near(begun->sent_ms, call->sent_ms) ||
+		    begun->first_ms - begun->sent_ms != call->first_ms - call->sent_ms)
 			continue;
 		*ret_cause = begun->cause;
 		return true;

@@ -165,6 +165,10 @@ struct ledger_entry *ledger_book_find(struct ledger *ledger, struct id128 key);
 /* Found or made; the one unused for longest goes for it. */
 struct ledger_entry *ledger_book_obtain(struct ledger *ledger, struct id128 key);
 
+/* Whether two times of sending may be one, told before and after a worker has corrected
+ * its clock. */
+bool ledger_book_is_near(uint64_t a_ms, uint64_t b_ms);
+
 /* A start that read it, or wrote it for this cause. */
 void ledger_book_hit(struct ledger_entry *entry, uint64_t sent_ms);
 void ledger_book_write(struct ledger_entry *entry, const struct ledger_call *call,

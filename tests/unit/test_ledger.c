@@ -549,6 +549,25 @@ START_TEST(ledger_a_beginning_teaches_and_books_nothing)
 }
 END_TEST
 
+/* Workers tell times by their measure of Redis's clock, which they correct meanwhile. */
+START_TEST(ledger_an_end_finds_its_beginning_although_the_clock_was_corrected)
+{
+	struct ledger_call began = writer(1, T0), done = writer(1, T0 + 7);
+
+	set_up();
+	began.kind = LEDGER_BEGAN;
+	take(began);
+	take(reader(1, T0 + 5000));
+	take(done);
+	ck_assert_uint_eq(written_for(LEDGER_FIRST), PREFIX);
+	ck_assert_uint_eq(written_for(LEDGER_STAMPEDE), 0);
+	/* And the reader's use of the entry still counts. */
+	take(writer(1, T0 + 7 + TTL + 1000));
+	ck_assert_uint_eq(written_for(LEDGER_EVICTED_EARLY), PREFIX);
+	ck_assert_uint_eq(written_for(LEDGER_EXPIRED), 0);
+}
+END_TEST
+
 START_TEST(ledger_each_node_of_a_prefix_has_its_own_cause)
 {
 	struct ledger_call a = writer(10, T0), b;
@@ -1172,6 +1191,7 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_without_a_time_the_cause_is_unknown,
            ledger_every_cause_has_a_name_and_a_meaning,
            ledger_a_beginning_teaches_and_books_nothing,
+           ledger_an_end_finds_its_beginning_although_the_clock_was_corrected,
            ledger_each_node_of_a_prefix_has_its_own_cause,
            ledger_implicit_caching_has_causes_without_writes,
            ledger_a_call_without_usage_is_estimated_apart, ledger_prices_are_exact,
