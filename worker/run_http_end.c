@@ -472,12 +472,23 @@ finish_broken(struct run_http_work *work, const struct http_outcome *outcome)
 	finish_lost(work, "broken_off", text, 0);
 }
 
+static bool
+ended_badly(const struct http_outcome *outcome)
+{
+	return outcome->end == HTTP_BROKEN || outcome->end == HTTP_TIMED_OUT;
+}
+
 void
 run_http_done(const struct http_outcome *outcome, void *data)
 {
 	struct run_http_work *work = data;
 
 	work->exchange = NULL;
+	if (ended_badly(outcome) && work->assemble &&
+	    assemble_is_settled(work->assemble)) {
+		finish_good(work);
+		return;
+	}
 	switch (outcome->end) {
 	case HTTP_ANSWERED:
 		if (run_http_is_good(work))

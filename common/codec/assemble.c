@@ -270,6 +270,14 @@ assemble_ended(const struct assemble *assemble)
 	return assemble->ended;
 }
 
+bool
+assemble_is_settled(struct assemble *assemble)
+{
+	return assemble->ended ||
+	       (assemble->options.dialect == DIALECT_OPENAI_CHAT &&
+	        assemble->usage.seen && assemble_chat_has_finished(assemble));
+}
+
 const struct usage *
 assemble_usage(const struct assemble *assemble)
 {

@@ -66,6 +66,11 @@ bool assemble_began(const struct assemble *assemble);
  * whole, whatever becomes of the connection.  What comes behind it is no part of it. */
 bool assemble_ended(const struct assemble *assemble);
 
+/* True if it is whole although it has not said so: each choice has its finish_reason, and
+ * usage, which comes last, is known.  Some servers leave out [DONE], and their connection
+ * may still end badly.  While it stands, more may come. */
+bool assemble_is_settled(struct assemble *assemble);
+
 /* What is known of usage so far; unknown before the first event. */
 const struct usage *assemble_usage(const struct assemble *assemble);
 

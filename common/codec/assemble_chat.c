@@ -330,18 +330,26 @@ has_finished(struct assemble_block *choice)
 	return reason.len > 0 && !span_equals(reason, SPAN("null"));
 }
 
+bool
+assemble_chat_has_finished(struct assemble *assemble)
+{
+	for (unsigned i = 0; i < assemble->blocks_count; i++) {
+		if (!has_finished(&assemble->blocks[i]))
+			return false;
+	}
+	return assemble->blocks_count > 0;
+}
+
 int
 assemble_chat_build(struct assemble *assemble, struct buffer *out)
 {
 	struct buffer choices = BUFFER_INIT(assemble->options.size_max);
-	bool finished = assemble->blocks_count > 0;
 	int err = assemble->began ? 0 : ERR_MALFORMED;
 
 	(void)buffer_append_byte(&choices, '[');
 	for (unsigned i = 0; err == 0 && i < assemble->blocks_count; i++) {
 		struct assemble_block *choice = &assemble->blocks[i];
 
-		finished = finished && has_finished(choice);
 		if (i > 0)
 			(void)buffer_append_byte(&choices, ',');
 		err = choice->started ? write_choice(assemble, choice, &choices)
@@ -356,7 +364,7 @@ assemble_chat_build(struct assemble *assemble, struct buffer *out)
 	if (err == 0)
 		assemble_members_write(&assemble->message, out);
 	/* Some servers leave out [DONE]. */
-	assemble->complete = assemble->complete || finished;
+	assemble->complete = assemble->complete || assemble_chat_has_finished(assemble);
 	buffer_fini(&choices);
 	return err < 0 ? err : buffer_error(out);
 }

@@ -78,5 +78,6 @@ int assemble_anthropic_event(struct assemble *assemble);
 int assemble_anthropic_build(struct assemble *assemble, struct buffer *out);
 int assemble_chat_event(struct assemble *assemble);
 int assemble_chat_build(struct assemble *assemble, struct buffer *out);
+bool assemble_chat_has_finished(struct assemble *assemble); /* all its choices */
 
 #endif

@@ -227,6 +227,21 @@ def test_an_answer_that_is_whole_is_not_paid_for_again(tmp_path):
         assert result["usage"]["uncached"] == 9, name
 
 
+def chunk_of(choices, **more):
+    return b"data: " + json.dumps({"id": "c1", "object": "chat.completion.chunk", "model": "m",
+                                   "choices": choices, **more}).encode() + b"\n\n"
+
+
+def test_a_chat_without_its_last_word_is_whole_once_its_usage_has_come(tmp_path):
+    """Some servers leave out [DONE]; here the connection breaks off, too."""
+    body = (chunk_of([{"index": 0, "delta": {"role": "assistant", "content": "hello"}}]) +
+            chunk_of([{"index": 0, "delta": {}, "finish_reason": "stop"}]) +
+            chunk_of([], usage={"prompt_tokens": 9, "completion_tokens": 2}))
+    found = ask_once(tmp_path, [Answerer("no-done", STREAM + b"content-length: 99999\r\n", body,
+                                         dialect="openai-chat")])
+    assert found["no-done"]["body"]["choices"][0]["message"]["content"] == "hello"
+
+
 def test_an_answer_is_read_for_what_it_is(tmp_path):
     """Gateways compress unasked, and get the type wrong."""
     plain = json.dumps({**MESSAGE, "content": [{"type": "text", "text": "hello"}]}).encode()

@@ -9,7 +9,7 @@ struct run {
 	struct assemble *assemble;
 	struct assemble_result result;
 	struct usage usage;
-	bool began;
+	bool began, settled;
 };
 
 static void
@@ -26,6 +26,7 @@ play_with(struct run *run, const struct assemble_options *options, const char *s
 		                      (struct span){ stream + at, MIN(step, len - at) }),
 			0);
 	run->began = assemble_began(run->assemble);
+	run->settled = assemble_is_settled(run->assemble);
 	ck_assert_int_eq(assemble_finish(run->assemble, &run->result), 0);
 	run->usage = *assemble_usage(run->assemble);
 }
@@ -349,6 +350,32 @@ START_TEST(assemble_without_done_all_choices_must_have_finished)
 	play(&run, DIALECT_OPENAI_CHAT,
 	     CHUNK(DELTA_OF("0", "\"stop\"") "," DELTA_OF("1", "\"length\"")));
 	ck_assert(run.result.complete);
+	ck_assert(!run.settled); /* usage may come yet, or another choice */
+	close_run(&run);
+}
+END_TEST
+
+START_TEST(assemble_is_settled_when_all_choices_have_finished_and_usage_came)
+{
+	struct run run;
+
+	play(&run, DIALECT_OPENAI_CHAT,
+	     CHUNK(DELTA_OF("0", "\"stop\"") "," DELTA_OF("1", "\"length\""))
+	             USAGE_CHUNK);
+	ck_assert(run.settled);
+	close_run(&run);
+	play(&run, DIALECT_OPENAI_CHAT,
+	     CHUNK(DELTA_OF("0", "\"stop\"") "," DELTA_OF("1", "null")) USAGE_CHUNK);
+	ck_assert(!run.settled);
+	close_run(&run);
+	play(&run, DIALECT_OPENAI_CHAT, USAGE_CHUNK);
+	ck_assert(!run.settled);
+	close_run(&run);
+	play(&run, DIALECT_ANTHROPIC, START STOP);
+	ck_assert(run.settled);
+	close_run(&run);
+	play(&run, DIALECT_ANTHROPIC, START);
+	ck_assert(!run.settled);
 	close_run(&run);
 }
 END_TEST
@@ -384,6 +411,7 @@ SUITE_MAIN("assemble", assemble_finds_usage_where_it_is_told,
            assemble_a_raw_stream_is_its_events,
            assemble_the_last_event_may_lack_its_empty_line,
            assemble_without_done_all_choices_must_have_finished,
+           assemble_is_settled_when_all_choices_have_finished_and_usage_came,
            assemble_events_of_several_lines_are_kept_line_by_line,
            assemble_what_cannot_be_placed_keeps_the_events,
            assemble_an_error_in_the_stream_is_handed_out,
