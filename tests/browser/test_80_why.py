@@ -1,9 +1,11 @@
 """A person who sees the page for the first time can tell why a family does not run: one
 test for each reason, from the overview to the family's own page."""
 
+import subprocess
+
 import pytest
 
-from fleet import anthropic_body, long_text, wait_until
+from fleet import WARMQ, anthropic_body, long_text, wait_until
 from stack import Stack
 from test_85_money import store_hours
 
@@ -186,7 +188,8 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         assert "went from $1.00 to $9.00 an hour" in text and "$40.00 more than before" in text
         assert f"version v2 {route['jumps'][0]['version']['family'][:8]} came" in text
         assert "Move the date behind the shared part" in text
-        said = stack.warmq("why", "--url", stack.url)
+        said = subprocess.run([WARMQ, "why", "--url", stack.url], capture_output=True, text=True,
+                              timeout=60, check=True).stdout
         assert "triage is dearer since" in said and "from $1.00 to $9.00 an hour, $40.00 more" in said
         assert f"date in the system part, from byte {drift['byte']} on. Move the date" in said
         browser.do("click", selector=".why.held a:has-text('triage')")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether the ledger sums up to the provider's own totals, and by which causes.
 
-    tests/e2e/ledger.py --jobs 100000        minutes; prints one line and the causes
+    tests/e2e/ledger.py --jobs 100000        minutes; prints what it costs, and the causes
 
 Jobs of several routes and prefixes, streamed and not, with answers that are cut off, error
 events, refusals; the ruling scheduler is killed again and again.  In the end each token that
@@ -11,8 +11,10 @@ written has a cause."""
 import argparse
 import itertools
 import random
+import statistics
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -29,6 +31,7 @@ KNOBS = {"miss_permille": 10, "evict_permille": 5, "latency_ms": 20, "prefill_to
 # a stream is an overload, which parks the account for 5 s: only a few of them.
 FAULTS = {"fault_cut_permille": 40, "fault_server_error_permille": 10,
           "fault_rate_limit_permille": 1, "retry_after_ms": 50}
+ALLOWED_US = 0.5  # of Redis's time, of the life of a job
 OPTIONS = "    pace_start: 200\n    hold_max: 10s\n"
 
 
@@ -136,6 +139,34 @@ def play(fleet, count, seed=1, kills=3, say=lambda text: None):
     return results
 
 
+class Cost(threading.Thread):
+    """What storing the ledger takes of Redis, by its own slow log: microseconds of each call.
+    The median counts: a call in which Redis lost its core took long for another reason."""
+
+    def __init__(self, fleet):
+        super().__init__(daemon=True)
+        self.redis, self.stop = fleet.connect(), threading.Event()
+        self.calls = []
+        self.redis("CONFIG", "SET", "slowlog-max-len", 100000)
+        self.redis("CONFIG", "SET", "slowlog-log-slower-than", 5)
+
+    def look(self):
+        for entry in self.redis("SLOWLOG", "GET", -1):
+            if entry[3][:2] == [b"FCALL", b"warmq_ledger"]:
+                self.calls.append(entry[2])
+        self.redis("SLOWLOG", "RESET")
+
+    def run(self):
+        while not self.stop.wait(0.5):
+            self.look()
+
+    def end(self):
+        self.stop.set()
+        self.join()
+        self.look()
+        return statistics.median(self.calls) * len(self.calls)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--jobs", type=int, default=100000)
@@ -143,16 +174,20 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="warmq-ledger-") as directory:
         with Fleet(directory, OPTIONS, knobs={**KNOBS, **FAULTS}) as fleet:
-            started = time.monotonic()
+            started, cost = time.monotonic(), Cost(fleet)
+            cost.start()
             play(fleet, options.jobs, options.seed, kills=max(3, options.jobs // 5000),
                  say=lambda text: print(text, flush=True))
             took = time.monotonic() - started
             sums, stats = settled(fleet), fleet.stats()
+            us = cost.end()
     wrong = differences(sums, stats)
     print(f"{options.jobs} jobs, {stats['requests']} requests in {took:.0f} s; read "
           f"{stats['tokens_read']}, written {stats['tokens_written']}, uncached "
           f"{stats['tokens_uncached']}; unreported {sums['unreported']}; differences: "
           f"{wrong or 'none'}")
+    print(f"stored in {len(cost.calls)} calls, every 5 s; at {options.jobs / took:.0f} jobs a second "
+          f"that is {us / options.jobs:.2f} us of Redis a job (allowed: {ALLOWED_US})")
     for name, figures in sums["causes"].items():
         print(f"  {name:16} {figures[0]:8} calls {figures[1]:12} written "
               f"{figures[2]:12} in full  ${figures[3] / 1e9:.2f}")
