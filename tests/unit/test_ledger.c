@@ -225,34 +225,20 @@ START_TEST(ledger_prefixes_of_one_job_that_look_alike_are_drift)
 	/* The first two could still be something else: a marker of their own. */
 	ck_assert_uint_eq(written_for(LEDGER_TAIL), 2 * PREFIX);
 	ck_assert_uint_eq(written_for(LEDGER_DRIFT), 3 * PREFIX);
-}
-END_TEST
-
-START_TEST(ledger_documents_of_the_same_length_are_no_drift)
-{
-	set_up();
+	set_up(); /* documents that only have the same length are none */
 	for (uint64_t n = 1; n <= 5; n++)
 		take(single(writer(n, T0 + n * 1000), n, false));
 	ck_assert_uint_eq(written_for(LEDGER_TAIL), 5 * PREFIX);
 	ck_assert_uint_eq(written_for(LEDGER_DRIFT), 0);
-}
-END_TEST
+	set_up(); /* paid in full: nobody marked them, or nobody has to */
+	for (uint64_t n = 1; n <= 4; n++) {
+		struct ledger_call call = single(call_of(n, T0 + n * 1000), n, true);
 
-/* Also where a marker has to ask, and nobody asked: we mark what is shared. */
-START_TEST(ledger_drift_counts_what_is_paid_in_full_without_a_write)
-{
-	for (int explicit = 0; explicit < 2; explicit ++) {
-		set_up();
-		for (uint64_t n = 1; n <= 3; n++) {
-			struct ledger_call call =
-				single(call_of(n, T0 + n * 1000), n, true);
-
-			call.explicit = explicit;
-			call.uncached = PREFIX + 20;
-			take(call);
-		}
-		ck_assert_uint_eq(full_for(LEDGER_DRIFT), PREFIX);
+		call.explicit = n % 2;
+		call.uncached = PREFIX + 20;
+		take(call);
 	}
+	ck_assert_uint_eq(full_for(LEDGER_DRIFT), 2 * PREFIX);
 }
 END_TEST
 
@@ -1157,8 +1143,6 @@ SUITE_MAIN("ledger", ledger_the_first_write_is_first,
            ledger_another_prefix_of_a_route_is_a_new_version,
            ledger_many_prefixes_alive_are_documents_and_no_deploys,
            ledger_prefixes_of_one_job_that_look_alike_are_drift,
-           ledger_documents_of_the_same_length_are_no_drift,
-           ledger_drift_counts_what_is_paid_in_full_without_a_write,
            ledger_a_sketch_knows_what_is_nearly_the_same,
            ledger_what_lived_shorter_than_asked_is_a_ttl_mismatch,
            ledger_what_should_be_there_was_evicted_early,
