@@ -235,11 +235,14 @@ park_for_money(struct core *core, struct pacer *pacer, uint64_t until_ms)
 
 	VERIFY(wait_ms >= SPEND_MS);
 	VERIFY(wait_ms <= SPEND_MS_MAX);
-	if (pacer_is_parked(core, pacer) && pacer->spends > 0)
+	if (pacer->spends > 0 && core->now_ms < pacer->broke_ms) {
+		park(core, pacer, until_ms, EVENT_PRESSURE_SPEND);
 		return; /* one of those that were in flight */
+	}
 	MARK(pacer_is_out_of_money);
 	pacer->spends++;
 	park(core, pacer, MAX(until_ms, core->now_ms + wait_ms), EVENT_PRESSURE_SPEND);
+	pacer->broke_ms = pacer->parked_ms;
 	note_id(core, COMMAND_NOTE_SPEND, pacer->id, pacer->parked_ms, pacer->spends);
 	pacer->dirty = pacer->park_dirty = true;
 }

@@ -47,6 +47,7 @@ struct pacer {
 	uint64_t parked_ms;         /* parked until */
 	uint64_t bound_ms; /* when it last held back ready jobs beside free slots */
 	uint32_t spends;   /* spend caps in a row */
+	uint64_t broke_ms; /* it rests for want of money until then */
 	uint32_t warming;  /* the family asked to be warm last, LIST_NONE; see core_warm.c
 	                    */
 

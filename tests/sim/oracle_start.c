@@ -123,7 +123,8 @@ has_room(const struct oracle *oracle, const struct oracle_family *family)
 			return false;
 	}
 	return !has_limits(budget) &&
-	       oracle_book_now_ms(oracle) >= budget->parked_until_ms &&
+	       oracle_book_now_ms(oracle) >=
+	               MAX(budget->parked_until_ms, budget->told_until_ms) &&
 	       (budget->pace_before == 0 || budget->in_flight < budget->pace_before);
 }
 

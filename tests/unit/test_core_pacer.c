@@ -220,6 +220,23 @@ START_TEST(pacer_asks_again_for_a_first_byte_that_did_not_come)
 }
 END_TEST
 
+START_TEST(pacer_a_spend_cap_counts_while_the_account_rests_for_another_reason)
+{
+	struct core_rig *rig = fresh(200);
+
+	press(rig, EVENT_PRESSURE_SPEND, 0);
+	core_rig_run(rig, 60000);
+	press(rig, EVENT_PRESSURE_OVER, rig->now_ms + 3000);
+	press(rig, EVENT_PRESSURE_SPEND, rig->now_ms + 60000);
+	ck_assert_uint_eq(pacer_of(rig)->spends, 2);
+	ck_assert_uint_eq(rig->parked_ms, rig->now_ms + 120000);
+	press(rig, EVENT_PRESSURE_SPEND, rig->now_ms + 150000); /* was in flight */
+	ck_assert_uint_eq(pacer_of(rig)->spends, 2);
+	ck_assert_uint_eq(pacer_of(rig)->parked_ms, rig->now_ms + 150000);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pacer_a_spend_cap_parks_longer_each_time)
 {
 	struct core_rig *rig = fresh(200);
@@ -374,6 +391,7 @@ SUITE_MAIN("core_pacer", pacer_doubles_with_the_first_byte_of_each_step,
            pacer_without_any_evidence_doubles_by_patience,
            pacer_asks_again_for_a_first_byte_that_did_not_come,
            pacer_a_spend_cap_parks_longer_each_time,
+           pacer_a_spend_cap_counts_while_the_account_rests_for_another_reason,
            pacer_an_account_that_is_unparked_starts_at_once,
            pacer_a_park_that_comes_behind_its_end_is_ended_again,
            pacer_an_older_park_never_shortens_a_longer_one,
