@@ -833,6 +833,46 @@ START_TEST(ruler_says_so_when_the_books_do_not_balance_twice)
 }
 END_TEST
 
+/* A lane that is open since g 3, whose readers carry a marker behind the system part. */
+START_TEST(ruler_finds_again_which_places_are_marked)
+{
+	char families[600], lanes[400];
+	unsigned grants = 0;
+
+	(void)snprintf(families, sizeof(families),
+	               "[0 [" TOOLS " '10000000000000010000000000000000000000000|default|"
+	               "claude:large|||" TOOLS "|' " SYSTEM
+	               " '10081800000000000003000000000015000000642|default|"
+	               "claude:large|" SYSTEM ".0||" TOOLS "," SYSTEM "|triage|m']]");
+	(void)snprintf(lanes, sizeof(lanes),
+	               "[0 [" SYSTEM ".0 '130"
+	               "0000000003"
+	               "00000000099999"
+	               "10000000"
+	               "%014llu"
+	               "00004000"
+	               "00002900000"
+	               "%028d|default|claude:large|" SYSTEM "|" TOOLS "," SYSTEM "|']]",
+	               (unsigned long long)rig.now_ms + 200000, 0);
+	rig_rule_over(&rig, families, lanes);
+	ck_assert_int_eq(phase(), RULER_RULING);
+	ck_assert(has_said("memory is complete: 1 families, 1 lanes"));
+	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
+	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
+	rig_pass(&rig, 1000);
+	for (uint32_t i = 0; i < rig.calls_count; i++) {
+		if (strcmp(rig.calls[i].name, "grant") != 0 ||
+		    rig_number(&rig.calls[i], 2) == 0)
+			continue;
+		ck_assert_str_eq(rig_word(&rig.calls[i], 3), SYSTEM ".0");
+		ck_assert_str_eq(rig_word(&rig.calls[i], 8), "3");
+		ck_assert_str_eq(rig_word(&rig.calls[i], 9), "3"); /* no other marks */
+		grants++;
+	}
+	ck_assert_uint_gt(grants, 0);
+}
+END_TEST
+
 START_TEST(ruler_leaves_records_alone_that_it_cannot_read)
 {
 	rig_rule_over(&rig, "[0 [zz junk " TOOLS " 2junk]]",
@@ -950,6 +990,7 @@ main(void)
 		ruler_finds_workers_and_their_leases_again,
 		ruler_looks_at_many_workers_a_few_at_a_time,
 		ruler_says_so_when_the_books_do_not_balance_twice,
+		ruler_finds_again_which_places_are_marked,
 		ruler_leaves_records_alone_that_it_cannot_read,
 		ruler_survives_answers_of_any_shape,
 		ruler_says_the_same_for_the_same_answers,
