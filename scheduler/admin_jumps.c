@@ -3,6 +3,7 @@
 #include "scheduler/admin_change.h"
 #include "scheduler/admin_ledger.h"
 #include "scheduler/ruler_ledger.h"
+#include "scheduler/ruler_view.h"
 #include "scheduler/ruler_view_json.h"
 
 #define HOUR_MS     LEDGER_VIEW_HOUR_MS
@@ -149,6 +150,13 @@ put_now(const struct costs *costs, const struct jump *jump, uint64_t now_ms,
 	ruler_view_json_close(out, '}');
 }
 
+/* Hours come back one by one: those that are missing yet would look cheap. */
+static bool
+is_read_back(const struct admin *admin, uint64_t now_ms)
+{
+	return ruler_view_health(admin->ruler, now_ms).phase != RULER_REBUILDING;
+}
+
 void
 admin_jumps_put(const struct admin *admin, uint32_t route, uint64_t now_ms,
                 struct buffer *out)
@@ -161,7 +169,7 @@ admin_jumps_put(const struct admin *admin, uint32_t route, uint64_t now_ms,
 
 	ledger_view_route(ledger, route, now_ms, &view);
 	costs = costs_of(ledger, route, view.first_ms, now_ms);
-	back = costs.known;
+	back = is_read_back(admin, now_ms) ? costs.known : 0;
 	while (back > 0 && next_jump(&costs, back, &jumps[count]))
 		back = jumps[count++].last;
 	if (count > 0 && jumps[count - 1].last == 0)

@@ -201,7 +201,7 @@ run_guarded(const struct shell_options *options, struct guard *guard)
 		            LOG_TEXT("cause", strerror(errno)));
 	status = shell_run(options);
 	guard_close(guard);
-	return status;
+	return (int)status;
 }
 
 static int

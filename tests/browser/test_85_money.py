@@ -44,9 +44,9 @@ def test_what_is_dearer_since_when_and_what_changed(browser, tmp_path):
                                              **{back: 9 for back in range(4)}})
         stack.start_scheduler()
         stack.await_ruler()
-        ledger = wait_until(lambda: (lambda one: one["routes"] and one["routes"][0]["yesterday"]
-                                    and one["routes"][0]["last_hour"] and one)(
-                                        stack.api("ledger")), 60, "all hours to be read back")
+        ledger = wait_until(lambda: (lambda one: one["routes"] and one["routes"][0].get("jump")
+                                    and one)(stack.api("ledger")), 60,
+                            "all hours to be read back")
         [route] = ledger["routes"]
         assert route["yesterday"] == 1 and route["last_hour"] == 9
         assert route["jump"]["from"] == 1

@@ -103,7 +103,8 @@ def look(fleet, name="scheduler"):
             del lane["tokens"]
         if not lane["holds"]:
             del lane["reason"]
-    seen = {"counts": overview["counts"], "budgets": overview["budgets"],
+    seen = {"counts": overview["counts"],
+            "budgets": sorted(overview["budgets"], key=lambda one: one["name"]),
             "families": sorted(families, key=lambda one: one["id"]),
             "routes": sorted([one for one in fleet.page("routes", name)["routes"]
                               if not one["singles"]], key=lambda one: one["route"]),
