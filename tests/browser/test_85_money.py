@@ -1,6 +1,7 @@
 """What a person opens first when the bill is too high: what is dearer since when, what of it
 could be avoided, what changed, and how long the cache really keeps what was paid for."""
 
+import re
 import time
 import urllib.request
 
@@ -68,8 +69,8 @@ def test_what_is_dearer_since_when_and_what_changed(browser, tmp_path):
         wait_until(lambda: [one for one in stack.api("ledger")["notes"]
                             if one["text"].startswith("nothing starts until")], 60, "a parked account")
         browser.wait_text("429: over our limit", ".changes")
-        text = browser.text(".changes")
-        assert "nothing starts until 1" not in text.replace("until 1:", ""), "a time for people"
+        assert re.search(r"nothing starts until \d\d:\d\d:\d\d:", browser.text(".changes")), \
+            "a time for people"
 
 
 def test_how_long_entries_really_live(browser, tmp_path):
@@ -127,11 +128,12 @@ def test_thousands_of_one_job_families_are_one_line_with_cause_and_cost(browser,
                                       long_text(3000, "policy ")) for n in range(60)], "a",
                       route="clock")
         stack.collect(60, 60, "a")
+        singles = wait_until(lambda: (lambda one: one["uncached"] > 60 * 2900 and one)(
+            stack.api("families?show=families")["singles"]), 60, "all of their tokens")
+        assert singles["families"] == 60
         drift = wait_until(lambda: next((one for one in stack.api("ledger")["week"]["causes"]
                                          if one["cause"] == "drift" and one["calls"] > 50), None),
                            60, "drift")
-        singles = stack.api("families?show=families")["singles"]
-        assert singles["families"] == 60 and singles["uncached"] > 60 * 2900
         assert drift["full"] + drift["written"] > 50 * 2900 and drift["extra"] > 0
         browser.open(stack.url + "#/families")
         browser.wait_text("60 families of one job each", ".folded")
