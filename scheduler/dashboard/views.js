@@ -525,10 +525,9 @@ export const route = {
         ...(ledger && ledger.week.cost > 0 ? [["Paid this hour", model.money(ledger.this_hour.cost)], ["Paid this week", model.money(ledger.week.cost)], ["Avoidable this week", model.money(ledger.week.avoidable)]] : [])]),
       ledger && ledger.versions.length ? section("What each version cost", versionTable(ledger)) : null,
       section("Versions in memory", table("Versions", [
-        { label: "Version", cell: (family) => familyLink(family.id) },
+        { label: "Version", class: "name", cell: (family) => [familyLink(family.id), family.tokens ? h("span", { class: "detail" }, `${model.grouped(family.tokens)} tokens`) : null] },
         { label: "State", cell: (family) => stateBadge(family, page.now_ms) },
         { label: "Share of jobs", number: true, cell: (family) => one.jobs_done ? model.percent(family.jobs_done / one.jobs_done) : "–" },
-        { label: "Prefix", number: true, cell: (family) => family.tokens ? `${model.grouped(family.tokens)} tokens` : "–" },
         ...familyColumns(page.now_ms, may).slice(2, 7),
         { label: "Last job", number: true, cell: (family) => `${model.age(family.seen_ms, page.now_ms)} ago` },
       ], page.families, { id: "id" }), pager(page.total, page.offset, page.limit, page.families.length)),
