@@ -336,7 +336,7 @@ static int
 load_numbered(struct ledger *ledger, struct span field, struct span value)
 {
 	char kind = field.data[0];
-	struct span word;
+	struct span word = { 0 };
 	uint64_t i, j = 0;
 
 	(void)cut(&field, ':', &word);
