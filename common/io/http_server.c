@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 struct http_server {
 	struct MHD_Daemon *daemon;
@@ -421,7 +423,7 @@ parse_address(const char *text, struct sockaddr_storage *ret_address)
 	return ERR_MALFORMED;
 }
 
-/* What start_daemon left in errno, and what to do about it. */
+/* What listen_at or start_daemon left in errno, and what to do about it. */
 static const char *
 listen_advice(int cause)
 {
@@ -446,16 +448,38 @@ on_daemon_message(void *data, const char *format, va_list arguments)
 	(void)arguments;
 }
 
-static struct MHD_Daemon *
-start_daemon(struct http_server *server, struct sockaddr_storage *address)
+/* The library does not say why it could not bind: some versions leave nothing in errno.
+ * Answers the socket, or -1 with errno. */
+static int
+listen_at(const struct sockaddr_storage *address)
 {
-	unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
+	socklen_t len = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+	                                               : sizeof(struct sockaddr_in);
+	int fd =
+		socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1, cause;
 
-	if (address->ss_family == AF_INET6)
-		flags |= MHD_USE_IPv6;
+	if (fd < 0)
+		return -1;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+	    bind(fd, (const struct sockaddr *)address, len) == 0 &&
+	    listen(fd, SOMAXCONN) == 0)
+		return fd;
+	cause = errno;
+	(void)close(fd);
+	errno = cause;
+	return -1;
+}
+
+/* The socket is the daemon's from here on, also if it does not start: versions differ in
+ * whether they close it then, and the program ends. */
+static struct MHD_Daemon *
+start_daemon(struct http_server *server, int fd)
+{
 	return MHD_start_daemon(
-		flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER,
-		on_daemon_message, NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address,
+		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+		NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message,
+		NULL, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_SERVER_CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SERVER_SILENCE_S,
@@ -470,7 +494,7 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
 	const union MHD_DaemonInfo *info;
 	struct sockaddr_storage where;
 	struct http_server *server;
-	int cause;
+	int fd, cause;
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (parse_address(address, &where) < 0) {
@@ -486,7 +510,8 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
 	server->fn = fn;
 	server->data = data;
 	errno = 0;
-	server->daemon = start_daemon(server, &where);
+	fd = listen_at(&where);
+	server->daemon = fd < 0 ? NULL : start_daemon(server, fd);
 	cause = errno;
 	info = server->daemon
 	               ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)
