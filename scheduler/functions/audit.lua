@@ -370,57 +370,64 @@ function own.pools_read()
 	return names, keys
 end
 
--- Removes members without a record and those of other pools, from the rank `from` on; answers
--- where to go on, or false at the end, and how many go.
+-- Looks at a page of members, from the rank `from` on, and removes those of which
+-- choose(ids)(i) is true.  Answers where to go on, or false at the end, and how many go.
+local function sweep(name, from, choose)
+	local ids = call('ZRANGE', name, from, from + MEMBERS - 1)
+	local is_gone, gone = choose(ids), 0
+	for i = 1, #ids do
+		if is_gone(i) then
+			set_del(name, ids[i])
+			gone = gone + 1
+		end
+	end
+	return #ids == MEMBERS and from + MEMBERS, gone
+end
+
+-- Members without a record and those of other pools.
 function own.strangers_audit(name, from)
 	own.set_check(name)
-	local ids = call('ZRANGE', name, from, from + MEMBERS - 1)
-	local recs, gone = own.records_of(key.lanes, ids), 0
-	for i = 1, #ids do
-		local tail = recs[ids[i]] and lane_tail(recs[ids[i]])
-		if not tail or tail.open ~= name and tail.held ~= name then
+	return sweep(name, from, function(ids)
+		local recs = own.records_of(key.lanes, ids)
+		return function(i)
+			local tail = recs[ids[i]] and lane_tail(recs[ids[i]])
+			if tail and (tail.open == name or tail.held == name) then
+				return false
+			end
 			correct('stranger', name, ids[i], '')
-			set_del(name, ids[i])
-			gone = gone + 1
+			return true
 		end
-	end
-	return #ids == MEMBERS and from + MEMBERS, gone
+	end)
 end
 
--- Removes from `unused` what is not there any more, whoever deleted it, and lanes for which
--- a family answers by now.
+-- From `unused`: what is not there any more, whoever deleted it, and lanes for which a
+-- family answers by now.
 function own.unused_audit(name, from)
 	own.set_check(name)
-	local ids = call('ZRANGE', name, from, from + MEMBERS - 1)
-	local recs, gone, names = own.records_of(key.lanes, ids), 0, {}
-	for i = 1, #ids do
-		names[i] = recs[ids[i]] and own.family_name(recs[ids[i]]) or ids[i]
-	end
-	local owners = own.records_of(key.families, names)
-	for i = 1, #ids do
-		local rec, owner = recs[ids[i]], owners[names[i]]
-		if not rec and not owner or rec and owner and find(owner, ids[i], 42, true) then
-			set_del(name, ids[i])
-			gone = gone + 1
+	return sweep(name, from, function(ids)
+		local recs, names = own.records_of(key.lanes, ids), {}
+		for i = 1, #ids do
+			names[i] = recs[ids[i]] and own.family_name(recs[ids[i]]) or ids[i]
 		end
-	end
-	return #ids == MEMBERS and from + MEMBERS, gone
+		local owners = own.records_of(key.families, names)
+		return function(i)
+			local rec, owner = recs[ids[i]], owners[names[i]]
+			return not rec and not owner or rec and owner and find(owner, ids[i], 42, true)
+		end
+	end)
 end
 
--- Removes the deadlines of jobs that have ended: a settle has no time to look for them.
+-- The deadlines of jobs that have ended: a settle has no time to look for them.
 function own.deadlines_audit(name, from)
 	if type(quiet('ZCARD', name)) == 'table' then
 		return false, 0 -- of a wrong type: nothing to derive it from
 	end
 	read_sets[name] = true
-	local ids, gone = call('ZRANGE', name, from, from + MEMBERS - 1), 0
-	for i = 1, #ids do
-		if not job.payload_kind(ids[i]) then
-			set_del(name, ids[i])
-			gone = gone + 1
+	return sweep(name, from, function(ids)
+		return function(i)
+			return not job.payload_kind(ids[i])
 		end
-	end
-	return #ids == MEMBERS and from + MEMBERS, gone
+	end)
 end
 
 function own.sets_part(position, room)
