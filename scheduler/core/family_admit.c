@@ -1,4 +1,5 @@
 /* How a family comes to be known, changes its gates, and is forgotten. */
+#include "common/mark.h"
 #include "scheduler/core/grant.h"
 #include "scheduler/core/state.h"
 
@@ -186,6 +187,21 @@ regate(struct core *core, uint32_t index, const struct event_admitted *admitted)
 		            reason_of(admitted, i, traits->minimum_tokens));
 }
 
+/* Nothing held the family, so it was active before its turn; now a lane that nobody wrote
+ * holds it.  It takes its turn like the others, unless what runs may be writing. */
+static void
+give_up_turn(struct core *core, uint32_t index, uint32_t gates_before)
+{
+	const struct family *family = &core->families[index];
+
+	VERIFY(family->lanes_count > 0);
+	if (family->state != FAMILY_COLD || (family->gates & ~gates_before) == 0 ||
+	    family->running > 0 || family->credit.out > 0)
+		return;
+	MARK(family_gives_up_a_turn_it_had_for_nothing);
+	family_rest(core, index);
+}
+
 /* The first job of a family, if nobody shares its leaf. */
 static void
 await_company(struct core *core, uint32_t index, const struct event_admitted *admitted)
@@ -269,6 +285,7 @@ family_admit(struct core *core, const struct event_admitted *admitted)
 	uint32_t budget = pacer_find(core, admitted->budget);
 	uint32_t model = model_find(core, admitted->model), index;
 	bool known = pool != LIST_NONE && budget != LIST_NONE && model != LIST_NONE;
+	uint32_t gates_before;
 	struct family *family;
 	bool is_new;
 
@@ -292,8 +309,11 @@ family_admit(struct core *core, const struct event_admitted *admitted)
 	set_flags(core, index, admitted->flags);
 	family->route = admitted->route;
 	family->unheld = core_route_is_unheld(core, admitted->route);
+	gates_before = family->gates;
 	if (family->lanes_count == admitted->chain.count)
 		regate(core, index, admitted);
+	if (!is_new)
+		give_up_turn(core, index, gates_before);
 	if (is_new && !core->recovering)
 		await_company(core, index, admitted);
 	add_jobs(core, index, admitted);
