@@ -80,7 +80,7 @@ enum lane_back {
 	LANE_BACK_DEFERRED,  /* 429, 529: the provider is busy */
 	LANE_BACK_FAILED,    /* 5xx, time-out, connection */
 	LANE_BACK_DEAD,      /* refused: a 400 is the job's own failure */
-	LANE_BACK_MISSING,   /* its payload is gone */
+	LANE_BACK_MISSING,   /* nothing to send: its payload is gone, or is unfit */
 	LANE_BACK_DROPPED,   /* it had been cancelled or had expired */
 	LANE_BACK_EXHAUSTED, /* failed as above, for the last time: its job is dead */
 	LANE_BACK_COUNT,

@@ -3,6 +3,7 @@
 --   retry    a real failure          attempts + 1; back or later; at the limit dead
 --   defer    429, overload           deferrals + 1, never an attempt; the budget parks
 --   fatal                            dead
+--   unfit    fatal, and not sent     dead; nobody has refused it, the estimate is returned
 --   missing  payload not found       dead, unless it is there after all
 --   unsent   nothing went out        back; the credit and the estimate are returned; the
 --                                    answer says how many requests the account may have
@@ -24,7 +25,7 @@ end
 
 -- Where a failed job goes: a word, and how long it waits there.
 local function fail_where(kind, past, attempts_max, delay)
-	if kind == 'fatal' then
+	if kind == 'fatal' or kind == 'unfit' then
 		return 'dead'
 	elseif kind == 'retry' then
 		past.attempts = past.attempts + 1
@@ -46,8 +47,8 @@ end
 -- In `meta`: what came back alive, by why.
 local COUNTERS = { retry = 'retried', defer = 'deferred', unsent = 'unsent' }
 
-local WHY = { retry = 'failed', defer = 'deferred', fatal = 'dead', missing = 'missing',
-	unsent = 'unsent' }
+local WHY = { retry = 'failed', defer = 'deferred', fatal = 'dead', unfit = 'missing',
+	missing = 'missing', unsent = 'unsent' }
 
 -- The payload the worker did not find.  It is there: then this was a failure like others.
 local function fail_missing(lease)
@@ -110,9 +111,12 @@ local function fail()
 	local reason, text, words = text_at(10, 'reason'), text_at(11, 'text'), text_at(12, 'usage')
 	local reply, ttl, result = text_at(13, 'reply'), number_at(14, 'result_ttl'),
 		text_at(15, 'result')
-	local refund = KINDS[kind]
+	local refund, used = KINDS[kind], usage.parse(words)
 	if not refund then
 		refuse('kind', 'expected retry, defer, fatal, missing or unsent')
+	end
+	if kind == 'fatal' and not used.sent then
+		kind, refund = 'unfit', 'all'
 	end
 	local name = key.ns .. 'lease:' .. nonce
 	local session, got = session_read(name, { slot }, 1)
@@ -125,7 +129,6 @@ local function fail()
 	marked = call('HLEN', key.ended)
 	local lease = lease_parse(got[2])
 	local lane = lease_drop(lease, refund ~= 'none' and refund, kind == 'unsent')
-	local used = usage.parse(words)
 	usage.spend(lease, WHY[kind], words)
 	usage.touch(lease, lane, used)
 	if kind == 'retry' or kind == 'fatal' then
@@ -141,7 +144,8 @@ local function fail()
 	end
 	local what = 'ticket'
 	if lease.role == 't' then
-		ticket.finish(lease, lane, 4, WHY[kind])
+		-- One that no worker can make is asked for no more, as one that was refused.
+		ticket.finish(lease, lane, 4, kind == 'unfit' and 'dead' or WHY[kind])
 	else
 		what = fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	end

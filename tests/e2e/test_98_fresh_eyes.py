@@ -110,6 +110,19 @@ def test_the_results_of_another_queue_are_left_to_it(tmp_path):
 
 # ---- the cache ---------------------------------------------------------------------------
 
+def test_jobs_that_no_worker_can_send_do_not_end_the_hold_of_their_family(tmp_path):
+    """Three leaders were "refused", by a provider that had never seen them."""
+    with Fleet(tmp_path, knobs={"job_ms": 100}) as fleet:
+        fleet.start_all()
+        fleet.enqueue([anthropic_body(f"strange {number}", PROMPT) for number in range(6)],
+                      together=True, handler="summarise")
+        strange = fleet.collect(6)
+        assert {result["reason"] for result in strange.values()} == {"unsupported"}
+        fleet.burst([anthropic_body(f"{number}", PROMPT) for number in range(30)])
+        stats = fleet.stats()
+        assert (stats["writes"], stats["duplicate_writes"]) == (1, 0)
+
+
 def test_a_lifetime_that_is_configured_is_kept_to(tmp_path):
     """An upstream that keeps its entries for 2 s: behind that, one request writes again."""
     with Fleet(tmp_path, upstream_options="    ttl: 2s\n",

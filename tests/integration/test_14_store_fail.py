@@ -8,6 +8,8 @@ import redis
 from store import WRITING, Family, Worker
 from test_11_store_claim import opened
 
+SENT = "1 - - - - -"  # it went out, and nothing came of it
+
 
 def test_a_retry_counts_and_at_the_limit_is_dead(store):
     family, ids = opened(store, count=1)
@@ -125,9 +127,24 @@ def test_a_failed_leader_does_not_give_its_credit_back(store, kind, attempts, wh
     store.enqueue(family)
     store.grant(family.lane, gate=WRITING, credits=1, role=1)
     worker = Worker(store)
-    worker.fail(worker.claim(0).jobs[0], kind, attempts_max=attempts)
+    worker.fail(worker.claim(0).jobs[0], kind, attempts_max=attempts, usage=SENT)
     assert store.lane(family.lane).credits == 0
     assert store.events("back") == [f"back {family.lane} {family.id} 1 l {why}"]
+
+
+@pytest.mark.parametrize("usage", ["", "- - - - - -", "- - - - - - w=5"])
+def test_a_leader_of_which_no_request_could_be_made_was_refused_by_nobody(store, usage):
+    family = Family(1, input=400)
+    ids = store.enqueue(family)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    store.grant_budget("acme:large", r=100, i=1000)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "fatal", reason="unsupported", usage=usage) == "dead"
+    assert store.past(ids[0])["reason"] == "unsupported"
+    assert store.lane(family.lane).credits == 0
+    assert store.events("back") == [f"back {family.lane} {family.id} 1 l missing"]
+    assert float(store.budget()["r.level"]) == 100, "what was never sent gives all back"
+    assert float(store.budget()["i.level"]) == 1000
 
 
 def test_a_leader_that_was_never_sent_for_a_day_leaves_its_credit_and_says_so(store):

@@ -49,6 +49,19 @@ correct(struct oracle *oracle, const struct oracle_lease *lease, struct span tex
 	oracle_budget_move(oracle, lease->budget, 0, input, output);
 }
 
+/* Dead before it was sent: no request could be made of it. */
+static bool
+is_unfit(struct oracle *oracle, struct span kind)
+{
+	struct protocol_usage usage;
+	struct span words = oracle_book_word(oracle, ORACLE_WORD_NONCE + 10);
+
+	if (!span_equals(kind, SPAN("fatal")))
+		return false;
+	return protocol_parse_usage(words, &usage) < 0 ||
+	       usage.sent_ms == PROTOCOL_UNKNOWN;
+}
+
 /* What comes back to credits and buckets when a lease ends this way. */
 static void
 give_back(struct oracle *oracle, const struct oracle_lease *lease)
@@ -71,7 +84,7 @@ give_back(struct oracle *oracle, const struct oracle_lease *lease)
 		lane->credits++;
 	if (oracle_book_runs(oracle, "settle"))
 		correct(oracle, lease, oracle_book_word(oracle, at + 2));
-	else if (unsent || span_equals(kind, SPAN("missing")) ||
+	else if (unsent || span_equals(kind, SPAN("missing")) || is_unfit(oracle, kind) ||
 	         (oracle_book_runs(oracle, "release") &&
 	          oracle_book_number(oracle_book_word(oracle, at + 2)) == 0))
 		oracle_budget_move(oracle, lease->budget, 1, input, output);

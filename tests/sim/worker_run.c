@@ -141,6 +141,20 @@ end_done(struct worker_run *run)
 		 });
 }
 
+/* It was sent: that tells a refusal from a request that could not be made. */
+static void
+end_refused(struct worker_run *run)
+{
+	struct protocol_usage usage = protocol_usage_none();
+
+	usage.sent_ms = (int64_t)run->sent_ms;
+	end(run, (struct agent_outcome){
+			 .end = AGENT_FATAL,
+			 .reason = SPAN("400"),
+			 .usage = usage,
+		 });
+}
+
 /* 429 and overload: the job is as good as before, the account rests. */
 static void
 end_deferred(struct worker_run *run, const struct site_end *how)
@@ -173,7 +187,7 @@ on_end(void *context, struct site_call *call, const struct site_end *how)
 	else if (how->status == 0)
 		end_as(run, AGENT_RETRY, "connection");
 	else if (how->status == 400)
-		end_as(run, AGENT_FATAL, "400");
+		end_refused(run);
 	else if (how->status == 500)
 		end_as(run, AGENT_RETRY, "5xx");
 	else
