@@ -2,6 +2,7 @@
  *
  * Exit codes: 0 stopped by SIGTERM or SIGINT, 1 it could not start, 2 the command line or
  * the configuration is wrong. */
+#include "common/io/standard.h"
 #include "common/options.h"
 #include "provider/catalog.h"
 #include "provider/server.h"
@@ -253,6 +254,7 @@ main(int argc, char **argv)
 	struct options_error error;
 	int positional;
 
+	standard_fill();
 	fill_options(&line);
 	if (options_parse((struct options_table){ line.options, OPTIONS_COUNT }, argc,
 	                  argv, &arguments, &positional, &error) < 0)

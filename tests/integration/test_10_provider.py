@@ -105,6 +105,18 @@ def test_port_file_holds_the_port_while_it_runs(tmp_path):
     assert not path.exists()
 
 
+def test_a_closed_stream_is_never_a_socket(tmp_path):
+    """Its number goes to the next thing that is opened: what is printed would go in there."""
+    path = tmp_path / "port"
+    with subprocess.Popen(["sh", "-c", 'exec "$0" --port-file "$1" <&- >&- 2>&-', PROGRAM,
+                           str(path)]) as process:
+        wait_until(path.exists, "the port file")
+        streams = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        process.terminate()
+    assert streams == ["/dev/null"] * 3
+    assert process.returncode == 0
+
+
 def test_port_in_use_ends_with_1_and_leaves_the_other_port_file_alone(provider, tmp_path):
     path = tmp_path / "port"
     path.write_text("1\n")
