@@ -201,6 +201,7 @@ feed_late(struct shell *shell)
 
 		agent_late(shell->agent, now_ms(), &late);
 	}
+	agent_late_more(shell->agent, now_ms(), spool_has_next(shell->spool));
 }
 
 static void

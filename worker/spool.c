@@ -496,6 +496,12 @@ read_report(struct report_list *list, const char *path, const char *name)
 	return report;
 }
 
+bool
+spool_has_next(const struct spool *spool)
+{
+	return spool->found_next < spool->found_count;
+}
+
 struct report *
 spool_next(struct spool *spool, struct report_list *list)
 {

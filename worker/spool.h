@@ -47,6 +47,9 @@ void spool_remove(struct spool *spool, const struct report *report);
 /* The next result that a predecessor left, as a report of its own; NULL: no more. */
 struct report *spool_next(struct spool *spool, struct report_list *list);
 
+/* True while there may be a next one. */
+bool spool_has_next(const struct spool *spool);
+
 /* True while a thread is at work. */
 bool spool_is_busy(const struct spool *spool);
 

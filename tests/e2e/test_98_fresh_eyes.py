@@ -108,6 +108,21 @@ def test_the_results_of_another_queue_are_left_to_it(tmp_path):
         assert fleet.stats()["requests"] == 12  # none was paid for twice
 
 
+def test_many_results_on_disk_are_all_delivered_before_anything_is_claimed(tmp_path):
+    """They were offered 40 a second, and the other jobs were claimed and paid for again."""
+    with Fleet(tmp_path, knobs={"job_ms": 3000}) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        fleet.redis("FCALL", "warmq_hold", 1, "warmq:meta", 1, "off")
+        start_worker_in_place(fleet, "--slots", 150)
+        fleet.await_workers(1)
+        ids, _ = leave_results_behind(fleet, 150)
+        fleet.processes["redis"].send_signal(signal.SIGCONT)
+        start_worker_in_place(fleet, "--slots", 20)
+        assert set(fleet.collect(150)) == set(ids)
+        assert fleet.stats()["requests"] == 150
+
+
 # ---- the cache ---------------------------------------------------------------------------
 
 def test_jobs_that_no_worker_can_send_do_not_end_the_hold_of_their_family(tmp_path):

@@ -172,8 +172,9 @@ static void
 offer_spool(struct worker_host *worker)
 {
 	struct worker_result *result = worker->results;
+	bool more = false;
 
-	for (; result && agent_late_room(worker->agent); result = result->next) {
+	for (; result; result = result->next) {
 		struct agent_late late = {
 			.handle = result->handle,
 			.id = span_from(result->id),
@@ -184,9 +185,13 @@ offer_spool(struct worker_host *worker)
 
 		if (result->life == worker->life || result->offered)
 			continue;
+		more = !agent_late_room(worker->agent);
+		if (more)
+			break;
 		result->offered = true;
 		agent_late(worker->agent, worker_host_now_ms(worker), &late);
 	}
+	agent_late_more(worker->agent, worker_host_now_ms(worker), more);
 }
 
 void

@@ -692,84 +692,6 @@ START_TEST(agent_pauses_and_reads_the_table_after_an_error)
 }
 END_TEST
 
-/* ---- late results and the spool -------------------------------------------------- */
-
-START_TEST(agent_batches_late_results_once_a_second)
-{
-	begin(4);
-	for (uint64_t i = 1; i <= 3; i++) {
-		struct agent_late late = { .handle = i,
-			                   .id = SPAN("3-1"),
-			                   .result = SPAN("R"),
-			                   .reply = SPAN("box"),
-			                   .result_ttl_ms = 5 };
-
-		agent_late(rig.agent, rig.now_ms, &late);
-		if (i != 1)
-			continue;
-		rig_step(&rig);
-		EXPECT_CALLS("settle_late usage 3-1 box 5 R - -\n");
-	}
-	rig_answer(&rig, "[OK 501000 OK]");
-	EXPECT_CALLS("");
-	rig_pass(&rig, 1000);
-	EXPECT_CALLS("settle_late usage 3-1 box 5 R - - 3-1 box 5 R - -\n");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_offers_late_results_again_after_a_loss)
-{
-	struct agent_late late = { .handle = 1, .id = SPAN("3-1"), .result = SPAN("R") };
-
-	begin(1);
-	agent_late(rig.agent, rig.now_ms, &late);
-	rig_step(&rig);
-	rig_lose(&rig);
-	rig_connect(&rig);
-	(void)rig_calls(&rig);
-	rig_answer(&rig, "[OK 501000 2]");
-	EXPECT_CALLS("settle_late usage 3-1 - 0 R - -\nclaim 2 2 0\n");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_spools_paid_results_that_it_cannot_deliver_for_a_second)
-{
-	begin(2);
-	rig_give(&rig, 2);
-	rig_send(&rig, 0);
-	rig_send(&rig, 1);
-	rig_lose(&rig);
-	rig_end(&rig, 0, AGENT_DONE, 77);
-	rig_end(&rig, 1, AGENT_FATAL, 78);
-	rig_pass(&rig, 999);
-	EXPECT_COMMANDS("");
-	rig_pass(&rig, 260);
-	EXPECT_COMMANDS("spool 77\n"); /* failures are not paid for */
-	rig_pass(&rig, 5000);
-	EXPECT_COMMANDS("");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_claims_nothing_while_late_results_pile_up)
-{
-	begin(1);
-	for (uint64_t i = 1; agent_late_room(rig.agent); i++) {
-		struct agent_late late = { .handle = i, .id = SPAN("3-1") };
-
-		agent_late(rig.agent, rig.now_ms, &late);
-	}
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
-	ck_assert_ptr_null(strstr(rig_calls(&rig), "claim"));
-	rig_answer(&rig, "[OK 501000 FENCED]");
-	EXPECT_CALLS("claim 1 2 0\n");
-	rig_fini(&rig);
-}
-END_TEST
-
 /* ---- beats and fences ------------------------------------------------------------ */
 
 START_TEST(agent_beats_every_ten_seconds_with_its_busy_slots)
@@ -1144,10 +1066,6 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_begins_a_new_session_when_its_own_is_gone,
            agent_attaches_on_a_new_connection_when_it_is_told_it_is_stale,
            agent_pauses_and_reads_the_table_after_an_error,
-           agent_batches_late_results_once_a_second,
-           agent_offers_late_results_again_after_a_loss,
-           agent_spools_paid_results_that_it_cannot_deliver_for_a_second,
-           agent_claims_nothing_while_late_results_pile_up,
            agent_beats_every_ten_seconds_with_its_busy_slots,
            agent_beats_at_a_moment_without_calls,
            agent_beats_anyway_when_no_quiet_moment_comes,

@@ -115,7 +115,8 @@ bool
 agent_state_is_willing(const struct agent *agent)
 {
 	return !agent->is_fenced && !agent->is_quiet && !agent->is_stopping &&
-	       !agent->attach_due && agent_late_room(agent);
+	       !agent->attach_due && agent_late_room(agent) &&
+	       agent->late_inherited == 0 && !agent->late_more;
 }
 
 static void
@@ -285,6 +286,8 @@ agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late)
 	result = &agent->results.results[result_take(&agent->results, RESULT_LATE)];
 	result->since_ms = now_ms;
 	result->is_spooled = true;
+	result->is_inherited = true;
+	agent->late_inherited++;
 	memcpy(result->id, late->id.data, late->id.len);
 	result->id_len = (uint32_t)late->id.len;
 	result->attempt = (struct protocol_late){ .known = false };
@@ -296,6 +299,15 @@ agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late)
 		.result_ttl_ms = late->result_ttl_ms,
 		.result = late->result,
 	};
+}
+
+void
+agent_late_more(struct agent *agent, uint64_t now_ms, bool more)
+{
+	if (agent->late_more == more)
+		return;
+	advance(agent, now_ms);
+	agent->late_more = more;
 }
 
 /* What has not begun need not begin; it is handed back at once. */
@@ -372,8 +384,14 @@ agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
 void
 agent_audit(const struct agent *agent)
 {
+	uint32_t index = result_first(&agent->results, RESULT_LATE);
+	uint32_t inherited = 0;
+
 	slot_audit(&agent->slots);
 	result_audit(&agent->results);
+	for (; index != RESULT_NONE; index = result_next(&agent->results, index))
+		inherited += agent->results.results[index].is_inherited;
+	VERIFY(inherited == agent->late_inherited);
 	heap_audit(&agent->leaders);
 	for (uint32_t i = 0; i < agent->slots.count; i++) {
 		const struct slot *slot = &agent->slots.slots[i];

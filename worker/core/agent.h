@@ -67,7 +67,7 @@ struct agent_config {
 	uint64_t poll_ms;   /* 1,000: ask at least so often, give or take a quarter */
 	uint64_t call_ms;   /* 5,000: an answer later than that is a lost connection */
 	uint64_t kept_ms;   /* 10,000: how long results outlive their acknowledgement */
-	uint64_t late_ms;   /* 1,000: between two batches of late results */
+	uint64_t late_ms;   /* 1,000: between two batches of late results of our own */
 	uint64_t retry_ms, retry_ms_max; /* 500, 30,000: back-off, doubling */
 };
 
@@ -224,9 +224,13 @@ void agent_began(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q
 void agent_ended(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q,
                  const struct agent_outcome *outcome);
 
-/* Offers a spooled result; only while agent_late_room answers true. */
+/* Offers a result of an earlier process; only while agent_late_room answers true.  Their
+ * jobs wait in Redis as if nobody had done them: batch follows batch, and nothing is
+ * claimed before Redis has answered for all, those included of which agent_late_more has
+ * said that they are still to be offered. */
 void agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late);
 bool agent_late_room(const struct agent *agent);
+void agent_late_more(struct agent *agent, uint64_t now_ms, bool more);
 
 /* Claims nothing more; what still runs after `drain_ms` is stopped and given back, then
  * AGENT_FINISHED.  Called again, the shorter time counts. */

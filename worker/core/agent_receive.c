@@ -429,6 +429,7 @@ settled_late(struct agent *agent, const struct flight *flight, const struct repl
 			MARK(agent_result_is_late_and_refused);
 			agent->stats.late_refused++;
 		}
+		agent->late_inherited -= result->is_inherited;
 		result_move(&agent->results, index, RESULT_DROPPING);
 	}
 }

@@ -462,6 +462,13 @@ late_is_waiting(const struct agent *agent)
 	return first != RESULT_NONE && !agent->results.results[first].in_flight;
 }
 
+/* Those of an earlier process at once: other workers are given their jobs meanwhile. */
+static uint64_t
+late_due_ms(const struct agent *agent)
+{
+	return agent->late_inherited > 0 ? 0 : agent->late_at_ms;
+}
+
 static void
 send_late(struct agent *agent, struct call_list *calls)
 {
@@ -470,7 +477,7 @@ send_late(struct agent *agent, struct call_list *calls)
 	struct flight *flight;
 	size_t bytes = 0;
 
-	if (!late_is_waiting(agent) || agent->now_ms < agent->late_at_ms)
+	if (!late_is_waiting(agent) || agent->now_ms < late_due_ms(agent))
 		return;
 	flight = open_flight(agent, calls, FLIGHT_LATE,
 	                     outcome_bytes(&pool->results[index].outcome));
@@ -574,6 +581,6 @@ agent_send_deadline(const struct agent *agent)
 	    slot_first(&agent->slots, SLOT_QUEUE_FREE) != SLOT_NONE)
 		deadline = MIN(deadline, shun_due_ms(&agent->shuns));
 	if (late_is_waiting(agent) && !flight_is_full(&agent->flights))
-		deadline = MIN(deadline, agent->late_at_ms);
+		deadline = MIN(deadline, late_due_ms(agent));
 	return deadline;
 }

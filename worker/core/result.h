@@ -35,6 +35,7 @@ struct result {
 	uint64_t q;
 	uint64_t since_ms; /* fresh and late: end of the run; kept: acknowledged */
 	bool is_spooled;   /* AGENT_SPOOL was said */
+	bool is_inherited; /* late: an earlier process paid for it */
 	bool in_flight;    /* late and resent: part of a call */
 	char id[PROTOCOL_JOB_ID_SIZE];
 	uint32_t id_len;              /* 0: a ticket, nothing to deliver late */
