@@ -10,7 +10,9 @@
  * Where less is left than refill and our own requests explain, somebody else has sent
  * some.  It is a lower bound: a bucket that is full hides whatever refills at once, so
  * what is seen is what takes from us.  Requests of ours that run and have not reported
- * yet would count as foreign, so as many are taken off.
+ * yet would count as foreign, so as many are taken off; and requests that were sent
+ * together reach the provider in any order, so of each second the least that was left
+ * counts, and those of the second after a sample are taken as its own.
  *
  * Pure: no clock, no I/O; one ring of seconds for each account and class. */
 #ifndef SCHEDULER_OUTSIDE_H
@@ -23,8 +25,9 @@
 
 struct outside_second {
 	uint64_t second;  /* since 1970; 0 free */
-	uint64_t sent_ms; /* of the last of them that said what was left */
-	uint32_t own, left;
+	uint64_t low_ms;  /* of those that said what was left: sent, the one with least */
+	uint64_t last_ms; /* sent, the last one */
+	uint32_t own, left; /* `left` is the least: requests overtake each other */
 };
 
 struct outside {

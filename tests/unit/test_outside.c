@@ -72,5 +72,34 @@ START_TEST(outside_nothing_is_said_without_a_limit)
 }
 END_TEST
 
+/* Bursts of ours over the end of a second: the provider takes them in an order of its
+ * own, so what the last one to be sent was told is not what was left at last. */
+START_TEST(outside_a_burst_that_overtakes_itself_is_not_foreign)
+{
+	enum {
+		BURST = 100
+	};
+	uint64_t left = 1100;
+
+	memset(&outside, 0, sizeof(outside));
+	for (uint64_t second = 0; second < 300; second += 5) {
+		left = MIN(left + 1100 * 5 / 60, 1100);
+		for (uint64_t i = 0; i < BURST; i++) {
+			/* By turns the first one and the last one of them reports last.
+			 */
+			uint64_t taken = second % 10 ? i + 1 : BURST - i;
+
+			outside_take(&outside, T0 + second * 1000 + 950 + i,
+			             (int64_t)(left - taken), 1100);
+		}
+		left -= BURST;
+	}
+	ck_assert_uint_eq(outside_sum(&outside, T0 + 300000, 0).own, 60 * BURST);
+	ck_assert_uint_eq(outside_sum(&outside, T0 + 300000, 0).foreign, 0);
+}
+END_TEST
+
 SUITE_MAIN("outside", outside_our_own_requests_are_not_foreign,
-           outside_what_takes_from_us_is_seen, outside_nothing_is_said_without_a_limit)
+           outside_what_takes_from_us_is_seen,
+           outside_a_burst_that_overtakes_itself_is_not_foreign,
+           outside_nothing_is_said_without_a_limit)
