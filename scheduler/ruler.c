@@ -283,7 +283,8 @@ ends_it(struct ruler *ruler, uint64_t now_ms, const struct handler *handler,
 	enum protocol_word word = protocol_answer_word(reply);
 
 	if (handler->is_function && word == PROTOCOL_EPOCH) {
-		ruler_note(ruler, RULER_WARNING, "another scheduler took the rule over");
+		ruler_note(ruler, RULER_WARNING,
+		           "another scheduler took the rule over: this one stands by");
 		ruler_rule_stand_by(ruler, now_ms, ERROR_WAIT_MS);
 		return true;
 	}
@@ -301,8 +302,9 @@ ends_it(struct ruler *ruler, uint64_t now_ms, const struct handler *handler,
 	}
 	if (handler->is_optional)
 		return false;
-	ruler_note(ruler, RULER_ERROR, "Redis answered: %.*s",
-	           (int)MIN(reply->text.len, 300), reply->text.data);
+	ruler_note(
+		ruler, RULER_ERROR, "Redis answered: %.*s. Memory is read again in %d s",
+		(int)MIN(reply->text.len, 300), reply->text.data, ERROR_WAIT_MS / 1000);
 	ruler_rule_retry(ruler, now_ms, ERROR_WAIT_MS);
 	return true;
 }

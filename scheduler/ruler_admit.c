@@ -438,8 +438,10 @@ refuse(struct ruler *ruler, uint64_t now_ms, struct span text)
 	struct ruler_admit *admit = &ruler->admit;
 	bool alone = admit->isolates;
 
-	ruler_note(ruler, RULER_ERROR, "Redis refused to admit entries behind %s: %.*s",
-	           admit->stored.entry, (int)MIN(text.len, 200), text.data);
+	ruler_note(
+		ruler, RULER_ERROR,
+		"Redis refused to admit entries behind %s, which are tried again: %.*s",
+		admit->stored.entry, (int)MIN(text.len, 200), text.data);
 	if (!is_about_entries(text) || ++admit->refusals > REFUSALS_MAX) {
 		ruler_rule_retry(ruler, now_ms, 1000);
 		return;

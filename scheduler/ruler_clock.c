@@ -309,7 +309,9 @@ report_correction(struct ruler *ruler, const struct reply *item)
 	(void)text_escape(reply_text(reply_at(item, 2)), was, sizeof(was));
 	(void)text_escape(reply_text(reply_at(item, 3)), is, sizeof(is));
 	ruler->health.drift++;
-	ruler_note(ruler, RULER_ERROR, "the audit corrected %.*s of %s: it was %s, is %s",
+	ruler_note(ruler, RULER_ERROR,
+	           "the audit corrected %.*s of %s: it was %s, is %s. Please report it, "
+	           "if nobody wrote keys by hand",
 	           (int)MIN(reply_text(reply_at(item, 0)).len, 60),
 	           reply_text(reply_at(item, 0)).data, key, was, is);
 }
@@ -488,7 +490,9 @@ ruler_clock_on_books(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		now_ms + (drained && difference == 0 ? BOOKS_MS : BOOKS_AGAIN_MS));
 	if (difference != 0 && difference == ruler->books_difference) {
 		ruler->health.drift++;
-		ruler_note(ruler, RULER_ERROR, "the books do not balance: %lld jobs %s",
+		ruler_note(ruler, RULER_ERROR,
+		           "the books do not balance: %lld jobs %s. Say: warmq doctor "
+		           "--repair books",
 		           (long long)(difference > 0 ? difference : -difference),
 		           difference > 0 ? "stand in no list" : "stand in two places");
 	}

@@ -93,7 +93,7 @@ ruler_core_take(struct ruler *ruler, uint64_t now_ms)
 			break;
 		case COMMAND_NOTE:
 			ruler_tally_note(ruler, now_ms, &command->note);
-			ruler_note_command(ruler, &command->note);
+			ruler_note_command(ruler, now_ms, &command->note);
 			if (command->note.kind == COMMAND_NOTE_WARM)
 				ruler_warm_take(ruler, command->note.id,
 				                (enum core_warm)command->note.a);

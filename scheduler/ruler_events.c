@@ -254,7 +254,9 @@ set_pause(struct ruler *ruler, uint64_t now_ms, struct id128 id, bool on)
 {
 	const struct event event = { .kind = EVENT_PAUSE, .pause = { id, on } };
 	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, id);
+	struct ruler_note about = { 0 };
 	struct ruler_family *family;
+	char hex[ID_HEX_LEN];
 
 	if (place == RULER_SHELF_NONE)
 		return;
@@ -262,8 +264,13 @@ set_pause(struct ruler *ruler, uint64_t now_ms, struct id128 id, bool on)
 	if (family->paused == on)
 		return;
 	family->paused = on; /* the next admission writes it into the record again */
-	ruler_note_job(ruler, RULER_WARNING, SPAN(""), span_from(family->route),
-	               on ? "a family was paused" : "a family was resumed");
+	id_encode(id, hex);
+	about.family = (struct span){ hex, ID_HEX_LEN };
+	about.route = span_from(family->route);
+	ruler_note_about(ruler, RULER_WARNING, &about, "%s",
+	                 on ? "a family was paused: nothing of it starts until it is "
+	                      "resumed"
+	                    : "a family was resumed");
 	ruler_core_tell(ruler, now_ms, &event);
 }
 

@@ -355,7 +355,8 @@ ruler_inbox_on_rest(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		return;
 	}
 	ruler_note(ruler, RULER_WARNING,
-	           "the entry %s of the inbox is gone, of which %llu jobs were admitted",
+	           "the entry %s of the inbox is gone, of which %llu jobs were admitted: "
+	           "enqueue the others again",
 	           ruler->admit.stored.entry, (unsigned long long)ruler->admit.stored.n);
 }
 

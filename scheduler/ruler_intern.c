@@ -122,8 +122,9 @@ intern_node(struct ruler *ruler, struct ruler_job *job, uint32_t i, struct call_
 				                  */
 			return ask(ruler, id, value.len, out);
 		case MATCH_OTHER:
-			ruler_note(
-				ruler, RULER_WARNING,
+			ruler_note_job(
+				ruler, RULER_WARNING, SPAN(""),
+				job->envelope ? job->envelope->route : SPAN(""),
 				"two different prefixes have the same hash; one of them "
 				"gets another id");
 			ruler_job_salt(reader, i, salt + 1, job);

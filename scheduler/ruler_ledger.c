@@ -429,7 +429,8 @@ ruler_ledger_load(struct ruler *ruler, uint32_t hour, const struct reply *reply)
 			bad++;
 	if (bad > 0)
 		ruler_note(ruler, RULER_ERROR,
-		           "%u fields of the ledger cannot be read and are left out",
+		           "%u fields of the ledger cannot be read: its sums are too "
+		           "small by them",
 		           bad);
 	if (hour == 0)
 		ledger_row_settle(ruler->ledger);

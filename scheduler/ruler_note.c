@@ -194,11 +194,18 @@ say_lane(struct ruler *ruler, const struct command_note *it, struct ruler_note *
 	}
 }
 
+static unsigned long long
+seconds_to(uint64_t at_ms, uint64_t now_ms)
+{
+	return (at_ms - MIN(at_ms, now_ms) + 999) / 1000;
+}
+
 /* Of a model, a budget or a family. */
 static void
-say_other(struct ruler *ruler, const struct command_note *it, struct ruler_note *note)
+say_other(struct ruler *ruler, uint64_t now_ms, const struct command_note *it,
+          struct ruler_note *note)
 {
-	unsigned long long a = it->a, b = it->b;
+	unsigned long long a = it->a, b = it->b, seconds = seconds_to(it->a, now_ms);
 
 	switch (it->kind) {
 	case COMMAND_NOTE_LAG:
@@ -224,14 +231,16 @@ say_other(struct ruler *ruler, const struct command_note *it, struct ruler_note 
 		return;
 	case COMMAND_NOTE_PARKED:
 		note->level = RULER_WARNING;
-		say_of(ruler, note, "nothing starts until %llu: %s", a, pressure_text(b));
+		say_of(ruler, note, "nothing starts for %llu s: %s", seconds,
+		       pressure_text(b));
 		return;
 	case COMMAND_NOTE_SPEND:
 		note->level = RULER_ERROR;
 		say_of(ruler, note,
-		       "the account has reached its spend cap; nothing starts until %llu "
-		       "(%llu times so far). Raise the cap at the provider",
-		       a, b);
+		       "the account has reached its spend cap; nothing starts for %llu s "
+		       "(%llu times so far). Raise the cap at the provider, then say: "
+		       "warmq budget unpark",
+		       seconds, b);
 		return;
 	case COMMAND_NOTE_LIMIT:
 		say_of(ruler, note, "the provider allows %llu %s a minute", b,
@@ -239,7 +248,8 @@ say_other(struct ruler *ruler, const struct command_note *it, struct ruler_note 
 		return;
 	case COMMAND_NOTE_OVERDUE:
 		note->level = RULER_WARNING;
-		say_of(ruler, note, "a job waits for %llu ms, more than %llu", a, b);
+		say_of(ruler, note, "its jobs go first: one waits for %llu ms, over %llu",
+		       a, b);
 		return;
 	case COMMAND_NOTE_FULL:
 		note->level = RULER_WARNING;
@@ -270,7 +280,7 @@ is_of_family(const struct command_note *it)
 }
 
 void
-ruler_note_command(struct ruler *ruler, const struct command_note *it)
+ruler_note_command(struct ruler *ruler, uint64_t now_ms, const struct command_note *it)
 {
 	struct ruler_note note = { .level = RULER_INFO };
 	char hex[ID_HEX_LEN];
@@ -279,5 +289,5 @@ ruler_note_command(struct ruler *ruler, const struct command_note *it)
 	describe_budget(ruler, it->id, &note);
 	describe_model(ruler, it->id, &note);
 	say_lane(ruler, it, &note);
-	say_other(ruler, it, &note);
+	say_other(ruler, now_ms, it, &note);
 }

@@ -21,6 +21,7 @@ void ruler_note_about(struct ruler *ruler, enum ruler_level level,
 	PRINTF(4, 5);
 
 /* A note of the core, with names in place of its ids. */
-void ruler_note_command(struct ruler *ruler, const struct command_note *note);
+void ruler_note_command(struct ruler *ruler, uint64_t now_ms,
+                        const struct command_note *note);
 
 #endif

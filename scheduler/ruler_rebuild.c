@@ -412,6 +412,18 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	tell_family(ruler, now_ms, record, family);
 }
 
+static void
+say_unreadable(struct ruler *ruler, const char *key, const struct reply *field)
+{
+	char name[80];
+
+	(void)text_escape(reply_text(field), name, sizeof(name));
+	ruler_note(ruler, RULER_ERROR,
+	           "the record of %s in %s cannot be read and is left alone. Say: warmq "
+	           "doctor --repair records",
+	           name, key);
+}
+
 void
 ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                           const struct reply *reply)
@@ -426,8 +438,7 @@ ruler_rebuild_on_families(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		if (id_decode(reply_text(&items->items[i]), &id) < 0 ||
 		    protocol_record_parse_family(reply_text(&items->items[i + 1]),
 		                                 &record) < 0) {
-			ruler_note(ruler, RULER_ERROR,
-			           "a family record cannot be read and is left alone");
+			say_unreadable(ruler, "families", &items->items[i]);
 			continue;
 		}
 		recover_family(ruler, now_ms, id, &record);
@@ -492,8 +503,7 @@ ruler_rebuild_on_lanes(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		                               &record) == 0)
 			recover_lane(ruler, now_ms, id, &record);
 		else
-			ruler_note(ruler, RULER_ERROR,
-			           "a lane record cannot be read and is left alone");
+			say_unreadable(ruler, "lanes", &items->items[i]);
 	}
 	keep_cursor(ruler, reply);
 	go_on_scanning(ruler, STAGE_LANES, STAGE_SESSIONS);

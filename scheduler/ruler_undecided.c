@@ -165,6 +165,8 @@ void
 ruler_undecided_on_admit(struct ruler *ruler, uint64_t now_ms, const struct reply *reply)
 {
 	struct ruler_undecided *undecided = &ruler->undecided;
+	char text[PROTOCOL_JOB_ID_SIZE];
+	struct span name = { text, 0 };
 
 	undecided->sent = false;
 	switch (protocol_answer_word(reply)) {
@@ -182,9 +184,12 @@ ruler_undecided_on_admit(struct ruler *ruler, uint64_t now_ms, const struct repl
 	case PROTOCOL_GONE:
 		break;
 	default:
-		ruler_note(ruler, RULER_ERROR,
-		           "Redis refused to admit an undecided job: %.*s",
-		           (int)MIN(reply_text(reply).len, 200), reply_text(reply).data);
+		name.len = protocol_print_job_id(undecided->ids[0], text);
+		ruler_note_job(ruler, RULER_ERROR, name, SPAN(""),
+		               "Redis refused to admit an undecided job; it is looked at "
+		               "again within a second: %.*s",
+		               (int)MIN(reply_text(reply).len, 200),
+		               reply_text(reply).data);
 		break;
 	}
 	ruler_intern_undo(ruler);

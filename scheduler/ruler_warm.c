@@ -55,15 +55,20 @@ ruler_warm_ask(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms, struct id12
 {
 	const struct event event = { .kind = EVENT_WARM, .family.id = family };
 	uint32_t place = ruler_shelf_find(&ruler->known.family_shelf, family);
+	struct ruler_note about = { 0 };
+	char hex[ID_HEX_LEN];
 
 	if (at_ms + WISH_MS < now_ms)
 		return;
-	ruler_note_job(ruler, RULER_INFO, SPAN(""),
-	               place == RULER_SHELF_NONE
-	                       ? SPAN("")
-	                       : span_from(ruler->known.families[place].route),
-	               "%.*s asks for its prefix to be written ahead of its jobs",
-	               (int)MIN(who.len, 100), who.len > 0 ? who.data : "somebody");
+	id_encode(family, hex);
+	about.family = (struct span){ hex, ID_HEX_LEN };
+	if (place != RULER_SHELF_NONE)
+		about.route = span_from(ruler->known.families[place].route);
+	if (who.len == 0)
+		who = SPAN("somebody");
+	ruler_note_about(ruler, RULER_INFO, &about,
+	                 "%.*s asks for its prefix to be written ahead of its jobs",
+	                 (int)MIN(who.len, 100), who.data);
 	ruler_core_tell(ruler, now_ms, &event);
 }
 

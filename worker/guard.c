@@ -162,8 +162,10 @@ guard_remove(struct guard *guard, pid_t group)
 {
 	if (guard->fd < 0 || write_word(guard, -group))
 		return;
-	log_warning("the guard of handlers is gone: they outlive a worker that is killed",
-	            LOG_NUMBER("pid", guard->pid));
+	log_warning(
+		"the guard of handlers is gone: they outlive a worker that is killed. "
+		"Restart this one",
+		LOG_NUMBER("pid", guard->pid));
 	(void)close(guard->fd);
 	guard->fd = -1;
 	(void)waitpid(guard->pid, NULL, WNOHANG);

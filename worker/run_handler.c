@@ -389,7 +389,8 @@ begin(struct run *run)
 		return;
 	}
 	if (spawn(run, work) < 0) {
-		log_error("the handler cannot be started",
+		log_error("the handler cannot be started; the job goes back to its queue",
+		          LOG_SPAN("job", run_id(run)),
 		          LOG_TEXT("program", run->context->config->worker.handler[0]),
 		          LOG_TEXT("cause", strerror(errno)));
 		free_work(work);

@@ -152,9 +152,11 @@ note_stream(struct run_http_work *work, const struct assemble_result *result)
 	log_warning(
 		"a streamed answer could not be assembled; this model is not asked to "
 		"stream any more",
+		LOG_SPAN("job", run_id(run)),
 		LOG_TEXT("upstream", work->request.upstream->config->name),
 		LOG_SPAN("model", request_model(&work->request)),
-		LOG_TEXT("reason", result->why_sse));
+		LOG_TEXT("reason", result->why_sse),
+		LOG_SPAN("traceparent", run->envelope.traceparent));
 }
 
 static void
@@ -262,9 +264,11 @@ send_without(struct run_http_work *work, const struct answer *answer)
 		return false;
 	log_warning(
 		"a model refused what was added to a request; it is left out from now on",
+		LOG_SPAN(run_is_ticket(run) ? "ticket" : "job", run_id(run)),
 		LOG_TEXT("upstream", work->request.upstream->config->name),
 		LOG_SPAN("model", request_model(&work->request)),
-		LOG_TEXT("answer", answer->text));
+		LOG_TEXT("answer", answer->text),
+		LOG_SPAN("traceparent", run->envelope.traceparent));
 	refusal_add(&run->context->refusals, work->request.upstream,
 	            request_model(&work->request), refusal_for(answer->addition));
 	run_http_free(run);
@@ -320,9 +324,11 @@ finish_bad(struct run_http_work *work, struct answer *answer)
 			wait_ms(answer, answer->overloaded ? OVERLOAD_MS : DEFER_MS));
 		return;
 	case ANSWER_SPEND_CAP:
-		log_error("the account's spend limit is reached; it rests",
-		          LOG_TEXT("upstream", name), LOG_TEXT("answer", answer->text),
-		          LOG_NUMBER("rest_ms", SPEND_CAP_MS));
+		log_error(
+			"the account's spend limit is reached; it rests. Raise it at the "
+			"provider, then say: warmq budget unpark",
+			LOG_TEXT("upstream", name), LOG_TEXT("answer", answer->text),
+			LOG_NUMBER("rest_ms", SPEND_CAP_MS));
 		run_http_fail(run, AGENT_DEFER, "spend", answer->text, 0, SPEND_CAP_MS);
 		return;
 	case ANSWER_KEY:

@@ -102,11 +102,6 @@ export function isForeign(budget) {
   return budget.requests_foreign >= 10 && budget.requests_foreign * 10 >= budget.requests_own;
 }
 
-// A time in a note is a number for machines.
-export function noteWords(text) {
-  return text.replace(/\b1[5-9]\d{11}\b/g, (ms) => clock(Number(ms)));
-}
-
 const two = (value) => String(value).padStart(2, "0");
 
 export function clock(ms) {

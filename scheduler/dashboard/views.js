@@ -96,7 +96,7 @@ export function noteList(notes, now) {
   return h("ol", { class: "notes" }, notes.map((note) => h("li", { class: note.level },
     h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.clock(note.at_ms)),
     h("span", {}, note.route ? [routeLink(note.route), " "] : null, note.budget ? [h("code", {}, note.budget), " "] : null,
-      model.noteWords(note.text), note.family ? [" ", familyLink(note.family)] : null))));
+      note.text, note.family ? [" ", familyLink(note.family)] : null))));
 }
 
 function tokensTile(history) {
@@ -160,7 +160,7 @@ export function changesOf(ledger) {
     words: one.twin ? `came to ${one.place} too` : `has a new prefix, v${one.number}${one.change ? `: ${model.changeWords(one.change)}` : ""}` }));
   const spikes = ledger.bursts.filter((one) => one.spike).map((one) => ({ at_ms: one.start_ms, kind: "spike", route: one.route, family: one.family,
     words: `wrote its prefix ${model.grouped(one.extra_writes)} times too often in a burst` }));
-  const notes = ledger.notes.map((one) => ({ at_ms: one.at_ms, kind: one.level === "info" ? "info" : "notice", route: one.route, budget: one.budget, family: one.family, words: model.noteWords(one.text) }));
+  const notes = ledger.notes.map((one) => ({ at_ms: one.at_ms, kind: one.level === "info" ? "info" : "notice", route: one.route, budget: one.budget, family: one.family, words: one.text }));
   return [...versions, ...spikes, ...notes].sort((a, b) => b.at_ms - a.at_ms);
 }
 

@@ -121,10 +121,6 @@ test("every cause that can be avoided has a remedy, and no other has", () => {
   assert.equal(model.remedy("first"), "");
 });
 
-test("times in notes are for people", () => {
-  assert.match(model.noteWords("nothing starts until 1796009591385: 429: over our limit"), /^nothing starts until \d\d:\d\d:\d\d: 429/);
-});
-
 test("only what is cold and has no jobs is offered to be written ahead", () => {
   assert.equal(model.mayWarm({ state: "cold", waiting: 0 }), true);
   assert.equal(model.mayWarm({ state: "cold", waiting: 2 }), false);

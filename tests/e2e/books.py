@@ -6,6 +6,7 @@ The counts balance, nothing is leased, waiting or in flight, the audit corrects 
 no key is left behind.  `link` is called with the words of a command and answers as Redis
 does; link.surely() does so until it is answered (chaos.py has one)."""
 
+import re
 import time
 
 FIXED = {"families", "lanes", "pools", "workers", "idle", "ends", "unused", "meta", "events",
@@ -89,3 +90,24 @@ def complaints(name, log):
     """Lines of a scheduler's log that no run may have."""
     return [f"{name}: {line}" for line in log.splitlines()
             if "the audit corrected" in line or "broken invariant" in line]
+
+
+WHO = (" job=", " ticket=", " family=", " route=", " budget=", " upstream=", " slot=")
+OF_ALL = ("connection to Redis", "Redis ", "the clock of Redis", "the functions are missing",
+          "another scheduler", "somebody has moved", "the stored cursor", "memory and Redis differ",
+          "the cursor of the inbox", "the entry ", "holding was switched", "the worker ",
+          "jobs of workers that died", "lines of the event stream", "the books ",
+          "numbers were clamped", "results could not be delivered", "no beat reached Redis",
+          "no connection to Redis", "stopping", "the loop was held up", "cannot start",
+          "the scheduler died")
+
+
+def nameless(name, log):
+    """Warnings and errors that say neither whom they are about nor that it is everybody."""
+    found = []
+    for line in log.splitlines():
+        event = re.search(r' level=(?:warning|error) program=\S+ event=(?:"((?:[^"\\]|\\.)*)"|(\S+))', line)
+        words = re.sub(r"^\d+ ", "", event[1] or event[2]) if event else ""
+        if event and not any(who in line for who in WHO) and not words.startswith(OF_ALL):
+            found.append(f"{name}: of whom? {line}")
+    return found

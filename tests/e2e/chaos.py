@@ -393,6 +393,8 @@ class Chaos:
         self.broken += books.check(self.fleet.link)
         for name in self.schedulers():
             self.broken += books.complaints(name, self.fleet.log(name))
+        for name in self.schedulers() + self.workers():
+            self.broken += books.nameless(name, self.fleet.log(name))
 
     def check_burst(self):
         """It all works still: a prefix nobody has seen is written once."""
