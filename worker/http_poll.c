@@ -80,7 +80,33 @@ make_room(struct http_poll *poll, curl_socket_t fd)
 	return true;
 }
 
-static void set_registered(struct watch *watch, int events);
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+static void
+set_registered(struct watch *watch, int events)
+{
+	if (watch->registered == events)
+		return;
+	watch->registered = events;
+	if (events == 0)
+		(void)uv_poll_stop(&watch->poll);
+	else
+		(void)uv_poll_start(&watch->poll, events, on_poll);
+}
+
+/* A reset.  An answer may have come before it: curl reads on, and finds the error behind
+ * it by itself; told of an error it would throw the answer away. */
+static void
+read_to_the_end(struct watch *watch)
+{
+	struct http_poll *poll = watch->owner;
+	curl_socket_t fd = watch->fd;
+
+	set_registered(watch, 0); /* libuv has stopped it already */
+	poll->fn(fd, CURL_CSELECT_IN | CURL_CSELECT_OUT, poll->data);
+	if ((size_t)fd < poll->room && poll->watches[fd] == watch && watch->wanted != 0)
+		set_registered(watch, watch->wanted);
+}
 
 static void
 on_poll(uv_poll_t *handle, int status, int events)
@@ -94,25 +120,15 @@ on_poll(uv_poll_t *handle, int status, int events)
 		set_registered(watch, 0);
 		return;
 	}
+	if (status < 0) {
+		read_to_the_end(watch);
+		return;
+	}
 	if (events & UV_READABLE)
 		curl_events |= CURL_CSELECT_IN;
 	if (events & UV_WRITABLE)
 		curl_events |= CURL_CSELECT_OUT;
-	if (status < 0)
-		curl_events = CURL_CSELECT_ERR;
 	watch->owner->fn(watch->fd, curl_events, watch->owner->data);
-}
-
-static void
-set_registered(struct watch *watch, int events)
-{
-	if (watch->registered == events)
-		return;
-	watch->registered = events;
-	if (events == 0)
-		(void)uv_poll_stop(&watch->poll);
-	else
-		(void)uv_poll_start(&watch->poll, events, on_poll);
 }
 
 static void

@@ -4,6 +4,7 @@ import gzip
 import json
 import signal
 import socket
+import struct
 import subprocess
 import threading
 
@@ -177,8 +178,8 @@ OVERLOADED = event("error", error={"type": "overloaded_error", "message": "too l
 
 
 class Answerer:
-    """An upstream that says these bytes to each request and then closes or holds the
-    connection."""
+    """An upstream that says these bytes to each request and then closes, resets or holds
+    the connection."""
 
     def __init__(self, name, head, body, end="close", dialect="anthropic"):
         self.name, self.end, self.dialect = name, end, dialect
@@ -207,6 +208,8 @@ class Answerer:
         while len(body) < length:
             body += client.recv(65536)
         self.requests += 1
+        if self.end == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.sendall(self.bytes)
         if self.end == "hold":
             self.held.append(client)
