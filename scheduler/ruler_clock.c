@@ -24,6 +24,7 @@
 #define STORE_MS         5000
 #define AUDIT_START      "1:0"
 #define AUDIT_REST_MS    20     /* between two pieces: others want Redis as well */
+#define AUDIT_SOON_MS    2000   /* between two passes while functions fail */
 #define BOOKS_MS         600000 /* DATAPATH 13: at most each 10 minutes */
 #define BOOKS_AGAIN_MS   60000  /* a difference has to be seen twice */
 #define BOOKS_FAMILIES   20000  /* one LLEN each; above that nobody counts */
@@ -184,6 +185,8 @@ ruler_clock_audit(struct ruler *ruler, struct call_list *out)
 		ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor),
 		           SPAN(AUDIT_START));
 	ruler->audit_anew = false;
+	if (span_equals(span_from(ruler->audit_cursor), SPAN(AUDIT_START)))
+		ruler->audit_soon = false;
 	protocol_call_audit(out, ruler_tag(ruler, RULER_CALL_AUDIT, 0), ruler->config->ns,
 	                    ruler_owner(ruler), ruler->audit_cursor);
 }
@@ -322,6 +325,7 @@ ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 {
 	struct span cursor = reply_text(reply_at(reply, 2));
 	bool is_over = cursor.len == 0, is_inbox_new = false;
+	uint64_t wait_ms = AUDIT_REST_MS;
 
 	(void)index;
 	for (size_t i = 3; i < reply->count; i++) {
@@ -331,9 +335,9 @@ ruler_clock_on_audit(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	}
 	ruler_copy(ruler->audit_cursor, sizeof(ruler->audit_cursor),
 	           is_over ? SPAN(AUDIT_START) : cursor);
-	ruler_clock_done(ruler, RULER_TIMER_AUDIT,
-	                 now_ms + (is_over && !ruler->audit_anew ? ruler->config->audit_ms
-	                                                         : AUDIT_REST_MS));
+	if (is_over && !ruler->audit_anew)
+		wait_ms = ruler->audit_soon ? AUDIT_SOON_MS : ruler->config->audit_ms;
+	ruler_clock_done(ruler, RULER_TIMER_AUDIT, now_ms + wait_ms);
 	if (is_inbox_new) /* it is read from a cursor that was read before */
 		ruler_rule_rebuild(ruler, now_ms);
 	else if (ruler->phase == RULER_REBUILDING)
@@ -370,6 +374,16 @@ ruler_clock_on_expire(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	go_on(ruler, RULER_TIMER_EXPIRE, now_ms, reply, EXPIRE_MAX);
 }
 
+/* What made a function fail may have been put right by hand, and with it what is derived
+ * may be gone: a key of a wrong type is deleted.  Only a pass that begins behind the last
+ * failure has seen that. */
+static void
+audit_soon(struct ruler *ruler, uint64_t now_ms)
+{
+	ruler->audit_soon = true;
+	ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms + AUDIT_SOON_MS);
+}
+
 static void
 count_errors(struct ruler *ruler, const struct reply *reply, size_t i, uint64_t *last,
              const char *what)
@@ -386,7 +400,7 @@ void
 ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                     const struct reply *reply)
 {
-	uint64_t drift = ruler->lane_drift;
+	uint64_t drift = ruler->lane_drift, errors = ruler->function_errors;
 
 	(void)index;
 	ruler_clock_done(ruler, RULER_TIMER_HOLD, now_ms + HOLD_MS);
@@ -395,7 +409,8 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	count_errors(ruler, reply, 1, &ruler->lane_drift,
 	             "numbers were clamped; an audit looks at them");
 	count_errors(ruler, reply, 2, &ruler->function_errors,
-	             "errors inside the functions of Redis; please report them");
+	             "errors inside the functions of Redis; an audit looks at the books. "
+	             "warmq doctor finds keys of a wrong type; please report others");
 	count_errors(ruler, reply, 3, &ruler->delivery_errors,
 	             "results could not be delivered; they are kept by id");
 	for (size_t i = 0; i < ARRAY_SIZE(meta_counters); i++)
@@ -405,6 +420,8 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler->sizes.round_trip_ms = now_ms - MIN(ruler->sizes.asked_ms, now_ms);
 	if (ruler->lane_drift > drift)
 		ruler_clock_hurry(ruler, RULER_TIMER_AUDIT, now_ms);
+	if (ruler->function_errors > errors)
+		audit_soon(ruler, now_ms);
 	if (ruler_admit_is_elsewhere(
 		    ruler, reply_text(reply_at(
 				   reply, META_FIRST + ARRAY_SIZE(meta_counters))))) {

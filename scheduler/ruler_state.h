@@ -358,6 +358,7 @@ struct ruler {
 	int64_t books_difference;            /* as of the last look */
 	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
 	bool audit_anew;                     /* from the beginning, whatever that says */
+	bool audit_soon;                     /* once more, behind the pass under way */
 	struct ruler_health health;
 	struct ruler_counts
 		before; /* what is kept, less what this process counts again */

@@ -41,6 +41,17 @@ def test_the_doctor_speaks_while_redis_is_full(tmp_path):
         assert {"books", "leases", "workers"} <= {finding["check"] for finding in said}
 
 
+def test_jobs_go_on_soon_after_a_key_of_a_wrong_type_was_mended(tmp_path):
+    """They waited for the next audit, up to a minute, though the key was right again."""
+    with Fleet(tmp_path, knobs={"job_ms": 20}) as fleet:
+        fleet.start_all()
+        fleet.burst([anthropic_body(f"before {number}", PROMPT) for number in range(5)])
+        fleet.redis("SET", "warmq:pools", "by hand")
+        wait_until(lambda: "warmq:pools is a string" in fleet.log("worker-1"), 20, "error")
+        fleet.redis("DEL", "warmq:pools")
+        fleet.burst([anthropic_body("after", PROMPT)], seconds=20)
+
+
 @pytest.mark.parametrize("refusal, on, off", [
     ("OOM", ("maxmemory", "1"), ("maxmemory", "0")),
     ("NOREPLICAS", ("min-replicas-to-write", "1"), ("min-replicas-to-write", "0"))])

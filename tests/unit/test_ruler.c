@@ -833,6 +833,26 @@ START_TEST(ruler_says_so_when_the_books_do_not_balance_twice)
 }
 END_TEST
 
+/* A function that failed while a pass of the audit was under way may have failed behind
+ * the piece that would have seen why. */
+START_TEST(ruler_audits_soon_when_functions_fail_and_once_more_behind_a_pass_under_way)
+{
+	struct rig_call *audit;
+
+	rig_rule(&rig);
+	rig_hold(&rig, "audit");
+	rig_hold(&rig, "HMGET meta");
+	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), "[on 0 1 0]");
+	audit = rig_expect(&rig, "audit");
+	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), "[on 0 2 0]");
+	rig_answer(&rig, audit, "[OK 1000]");
+	audit = rig_expect(&rig, "audit");
+	rig_answer(&rig, audit, "[OK 1000]");
+	rig_pass(&rig, 5000);
+	ck_assert_ptr_null(rig_find(&rig, "audit"));
+}
+END_TEST
+
 /* A lane that is open since g 3, whose readers carry a marker behind the system part. */
 START_TEST(ruler_finds_again_which_places_are_marked)
 {
@@ -990,6 +1010,7 @@ main(void)
 		ruler_finds_workers_and_their_leases_again,
 		ruler_looks_at_many_workers_a_few_at_a_time,
 		ruler_says_so_when_the_books_do_not_balance_twice,
+		ruler_audits_soon_when_functions_fail_and_once_more_behind_a_pass_under_way,
 		ruler_finds_again_which_places_are_marked,
 		ruler_leaves_records_alone_that_it_cannot_read,
 		ruler_survives_answers_of_any_shape,
