@@ -10,6 +10,7 @@
 #include <yaml.h>
 
 #define PATH_SIZE 400
+#define DEPTH_MAX 32 /* a configuration has 7 levels */
 
 struct parse {
 	yaml_document_t *document;
@@ -340,7 +341,6 @@ fail_yaml(const yaml_parser_t *parser, const char *name, struct config_error *re
 	return ERR_MALFORMED;
 }
 
-/* Parses onto `config`, which may be left half changed. */
 /* "---" begins another document: what stands there would be left out without a word. */
 static int
 refuse_more(yaml_parser_t *parser, const char *name, struct config_error *reterr)
@@ -364,6 +364,45 @@ refuse_more(yaml_parser_t *parser, const char *name, struct config_error *reterr
 }
 
 static int
+fail_depth(const yaml_event_t *event, const char *name, struct config_error *reterr)
+{
+	reterr->line = (uint32_t)event->start_mark.line + 1;
+	(void)snprintf(reterr->message, sizeof reterr->message,
+	               "%s:%u: column %zu: this is nested more than %d levels deep; no "
+	               "configuration is",
+	               name, reterr->line, event->start_mark.column + 1, DEPTH_MAX);
+	return ERR_LIMIT;
+}
+
+/* libyaml knows no limit, and its time grows with the square of the depth: event by event
+ * it never gets there.  What is no YAML is left to yaml_parser_load. */
+static int
+refuse_depth(struct span text, const char *name, struct config_error *reterr)
+{
+	yaml_parser_t parser;
+	yaml_event_t event;
+	bool is_over = false;
+	int depth = 0, err = 0;
+
+	if (!yaml_parser_initialize(&parser))
+		return ERR_MEMORY;
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text.data, text.len);
+	while (!is_over && yaml_parser_parse(&parser, &event)) {
+		depth += event.type == YAML_SEQUENCE_START_EVENT ||
+		         event.type == YAML_MAPPING_START_EVENT;
+		depth -= event.type == YAML_SEQUENCE_END_EVENT ||
+		         event.type == YAML_MAPPING_END_EVENT;
+		if (depth > DEPTH_MAX)
+			err = fail_depth(&event, name, reterr);
+		is_over = err < 0 || event.type == YAML_STREAM_END_EVENT;
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return err;
+}
+
+/* Parses onto `config`, which may be left half changed. */
+static int
 parse_onto(struct config *config, struct span text, const char *name,
            struct config_error *reterr)
 {
@@ -371,8 +410,10 @@ parse_onto(struct config *config, struct span text, const char *name,
 	yaml_document_t document;
 	yaml_parser_t parser;
 	yaml_node_t *root;
-	int err = 0;
+	int err = refuse_depth(text, name, reterr);
 
+	if (err < 0)
+		return err;
 	if (!yaml_parser_initialize(&parser))
 		return ERR_MEMORY;
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text.data, text.len);

@@ -229,6 +229,22 @@ START_TEST(config_broken_yaml_is_reported_with_its_line)
 }
 END_TEST
 
+/* With 100,000 levels libyaml would take minutes to say that the last one is not closed. */
+START_TEST(config_too_deep_a_nesting_is_refused_at_once)
+{
+	static char text[100000 + 1];
+
+	memset(text, '[', sizeof text - 1);
+	refused(text, ERR_LIMIT, 1, "w.yaml:1: column 33: this is nested more than 32");
+	memcpy(text, "redis: x\nmodels: ", 17);
+	refused(text, ERR_LIMIT, 2, "w.yaml:2: column 40: ");
+	memset(text, '[', 32);
+	memset(text + 32, ']', 32);
+	text[64] = '\0';
+	refused(text, ERR_MALFORMED, 1, "must be a map");
+}
+END_TEST
+
 START_TEST(config_too_many_entries_are_refused_not_dropped)
 {
 	struct buffer text = BUFFER_INIT(CONFIG_FILE_SIZE_MAX);
@@ -526,6 +542,7 @@ SUITE_MAIN("config", config_without_a_file_has_all_defaults, config_reads_a_whol
            config_durations_and_sizes_need_units, config_secrets_never_stand_in_the_file,
            config_says_what_kind_of_value_it_wants, config_says_no_thing_twice,
            config_broken_yaml_is_reported_with_its_line,
+           config_too_deep_a_nesting_is_refused_at_once,
            config_too_many_entries_are_refused_not_dropped,
            config_finish_checks_what_needs_to_be_seen_whole,
            config_first_match_wins_and_the_built_in_table_ends_in_everything,
