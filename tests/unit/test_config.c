@@ -229,7 +229,7 @@ START_TEST(config_broken_yaml_is_reported_with_its_line)
 }
 END_TEST
 
-/* With 100,000 levels libyaml would take minutes to say that the last one is not closed. */
+/* With 100,000 levels libyaml takes minutes to say that the last one is not closed. */
 START_TEST(config_too_deep_a_nesting_is_refused_at_once)
 {
 	static char text[100000 + 1];
