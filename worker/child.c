@@ -202,6 +202,13 @@ child_start(struct child_list *list, char *const *words, char *const *environmen
 	return 0;
 }
 
+void
+child_release(struct child *child)
+{
+	(void)kill(-child->pid, SIGKILL);
+	guard_remove(child->list->guard, child->pid);
+}
+
 static void
 close_if_over(struct child_list *list)
 {
@@ -225,7 +232,6 @@ on_signal(uv_signal_t *signal, int number)
 		if (waitpid(child->pid, &status, WNOHANG) != child->pid)
 			continue;
 		unlink_from(child);
-		guard_remove(list->guard, child->pid);
 		child->on_exit(child, status);
 	}
 	close_if_over(list);

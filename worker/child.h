@@ -9,7 +9,10 @@
  * It inherits three pipes, the environment that it is given, default signals and the
  * limit of files that the worker was started with; no other descriptor.
  *
- * A child lies inside its owner, who may free it once on_exit was called; the list lies
+ * What a program leaves behind in its group, such as the child of a shell that a signal
+ * ended, would run beside the next try of the same job: child_release ends it.
+ *
+ * A child lies inside its owner, who may free it once it was released; the list lies
  * inside the worker, until its loop is closed. */
 #ifndef WORKER_CHILD_H
 #define WORKER_CHILD_H
@@ -47,5 +50,9 @@ void child_list_close(struct child_list *list);
  * these and `environment` end in NULL.  ERR_IO: it cannot be run, and errno says why. */
 MUST_USE int child_start(struct child_list *list, char *const *words,
                          char *const *environment, struct child *child);
+
+/* Kills what is left of its group.  Once, behind on_exit; soon: the number of a group that
+ * is empty may be given to another one. */
+void child_release(struct child *child);
 
 #endif

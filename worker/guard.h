@@ -38,7 +38,7 @@ void guard_close(struct guard *guard);
 /* In a child that leads a group of its own, between fork and exec. */
 void guard_join(const struct guard *guard);
 
-/* `group`: one whose leader has ended. */
+/* `group`: one of which nothing is left. */
 void guard_remove(struct guard *guard, pid_t group);
 
 #endif

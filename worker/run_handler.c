@@ -98,9 +98,11 @@ close_handle(uv_handle_t *handle)
 		uv_close(handle, on_closed);
 }
 
+/* Behind the end of the process. */
 static void
 close_work(struct work *work)
 {
+	child_release(&work->child);
 	close_handle((uv_handle_t *)&work->in);
 	close_handle((uv_handle_t *)&work->out);
 	close_handle((uv_handle_t *)&work->err);

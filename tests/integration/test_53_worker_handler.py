@@ -106,6 +106,31 @@ def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the process to end")
 
 
+def leave_behind(tmp_path, words=""):
+    """A process in the group of its handler that does not listen to SIGTERM."""
+    return ("import signal, subprocess\n"
+            "child = subprocess.Popen(['sh', '-c', \"trap '' TERM; sleep 60\"],\n"
+            "    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,\n"
+            "    stderr=subprocess.DEVNULL)\n"
+            f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n{words}")
+
+
+def test_what_a_handler_leaves_behind_ends_with_it(store, handler, tmp_path):
+    """It went on for ever: one process more with each job."""
+    handler(leave_behind(tmp_path, "print('done')"))
+    jobs, id = one_job(store)
+    assert wait_result(store, id)["body"] == "done\n"
+    wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())), "its end")
+
+
+def test_a_child_that_ignores_the_end_of_its_handler_is_killed(store, handler, tmp_path):
+    """The handler ends at SIGTERM, as a shell does, and its child ran beside the next try."""
+    handler(leave_behind(tmp_path, "time.sleep(60)"))
+    jobs, id = one_job(store, timeout="3s", attempts="1")
+    assert wait_result(store, id)["reason"] == "timeout"
+    wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())), "its end")
+
+
 def test_a_handler_has_the_limit_of_files_with_which_its_worker_was_started(store, handler):
     """The worker raises its own: there are programs that close all files they could have."""
     handler("import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE)[0])",
