@@ -5,8 +5,11 @@
 #include "common/buffer.h"
 #include "common/io/standard.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct verb *const verbs[] = {
 #define X(name) &verb_##name,
@@ -210,13 +213,12 @@ run_verb(const struct verb *verb, int argc, char **argv)
 	return verb->run(cli);
 }
 
-int
-main(int argc, char **argv)
+static int
+run_words(int argc, char **argv)
 {
 	const struct verb *verb;
 	int used;
 
-	standard_fill();
 	if (argc < 2)
 		return print_help(stderr, false), CLI_USAGE;
 	if (strcmp(argv[1], "help") == 0)
@@ -231,4 +233,36 @@ main(int argc, char **argv)
 	if (argc > 2 && is_group(argv[1]) && asks_for_help(argv[2]))
 		return explain_words(1, argv + 1);
 	return refuse_verb(argc - 1, argv + 1);
+}
+
+/* A pipe whose reader has gone, as `head` goes: he knows it himself. */
+static bool
+reader_has_gone(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+/* An answer that a full disk cut off must not look whole: ids of jobs would be lost. */
+static int
+check_output(int status)
+{
+	int problem = fflush(stdout) == 0 ? 0 : errno;
+
+	if (problem == 0 && !ferror(stdout))
+		return status;
+	if (!reader_has_gone())
+		fprintf(stderr,
+		        "warmq: Cannot write the answer: %s. What it speaks of was done "
+		        "all the same.\n",
+		        problem != 0 ? strerror(problem) : "a part of it is lost");
+	return status == CLI_OK ? CLI_FAILED : status;
+}
+
+int
+main(int argc, char **argv)
+{
+	standard_fill();
+	return check_output(run_words(argc, argv));
 }
