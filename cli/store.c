@@ -120,6 +120,8 @@ error_advice(struct span text)
 		{ "NOAUTH", " Name a user: --redis redis://USER:PASSWORD@HOST:PORT." },
 		{ "NOPERM", " This user of Redis may not do that: name another one with "
 		            "--redis." },
+		{ "ERR max number of clients",
+		  " Raise maxclients of Redis, or let others close connections." },
 		{ "MISCONF", " `warmq doctor` says what is wrong with its disk." },
 	};
 

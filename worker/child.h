@@ -51,8 +51,8 @@ void child_list_close(struct child_list *list);
 MUST_USE int child_start(struct child_list *list, char *const *words,
                          char *const *environment, struct child *child);
 
-/* Kills what is left of its group.  Once, behind on_exit; soon: the number of a group that
- * is empty may be given to another one. */
+/* Kills what is left of its group.  Once, behind on_exit; soon: the number of a group
+ * that is empty may be given to another one. */
 void child_release(struct child *child);
 
 #endif

@@ -188,7 +188,8 @@ greet_with(struct redis *redis, const char *command, const struct span *words,
 }
 
 /* Sends the greeting in one flight.  PING is always in it: a server that is loading its
- * data or wants a password says so now and not to the first real command. */
+ * data or wants a password says so now and not to the first real command; and it is not
+ * last, as a server that has no room says so to the first one. */
 static int
 greet(struct redis *redis)
 {
@@ -211,15 +212,15 @@ greet(struct redis *redis)
 		words[1] = span_from(database);
 		err = greet_with(redis, "SELECT", words, 2);
 	}
-	if (err == 0 && redis->client_name[0]) {
-		words[0] = SPAN("CLIENT");
-		words[1] = SPAN("SETNAME");
-		words[2] = span_from(redis->client_name);
-		err = greet_with(redis, NULL, words,
-		                 3); /* nice to have: may be refused */
-	}
 	words[0] = SPAN("PING");
-	return err < 0 ? err : greet_with(redis, "PING", words, 1);
+	if (err == 0)
+		err = greet_with(redis, "PING", words, 1);
+	if (err < 0 || !redis->client_name[0])
+		return err;
+	words[0] = SPAN("CLIENT");
+	words[1] = SPAN("SETNAME");
+	words[2] = span_from(redis->client_name);
+	return greet_with(redis, NULL, words, 3); /* nice to have: may be refused */
 }
 
 static void

@@ -42,10 +42,11 @@ on_poll(uv_poll_t *poll, int status, int events)
 	 * read or written, and it will fail.  hiredis finds out what it was. */
 	if (status < 0)
 		events = UV_READABLE | UV_WRITABLE;
-	if (events & UV_WRITABLE)
-		redisAsyncHandleWrite(link->context);
-	if ((events & UV_READABLE) && !link->detached)
+	/* What it said before it hung up says why: "max number of clients reached". */
+	if (events & UV_READABLE)
 		redisAsyncHandleRead(link->context);
+	if ((events & UV_WRITABLE) && !link->detached)
+		redisAsyncHandleWrite(link->context);
 	if (status < 0)
 		link->aborted = true;
 	if (link->aborted && !link->detached)

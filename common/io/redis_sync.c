@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 struct redis_sync {
 	redisContext *context;
@@ -26,6 +27,24 @@ timeval_from(uint64_t ms)
 		                 .tv_usec = (suseconds_t)(ms % 1000 * 1000) };
 }
 
+/* What a server said before it hung up says why, as "max number of clients reached"; that
+ * our command could not be written says nothing.  False: it said nothing. */
+static bool
+read_refusal(const redisContext *context, char *ret_text, size_t size)
+{
+	ssize_t len;
+
+	if (context->err != REDIS_ERR_IO || context->fd < 0)
+		return false;
+	len = recv(context->fd, ret_text, size - 1, MSG_DONTWAIT);
+	if (len < 2 || ret_text[0] != '-')
+		return false;
+	ret_text[len] = '\0';
+	memmove(ret_text, ret_text + 1, (size_t)len);
+	ret_text[strcspn(ret_text, "\r\n")] = '\0';
+	return true;
+}
+
 /* hiredis reports a passed SO_RCVTIMEO as an I/O error with EAGAIN. */
 static int
 note_failure(struct redis_sync *sync)
@@ -33,10 +52,14 @@ note_failure(struct redis_sync *sync)
 	const redisContext *context = sync->context;
 	bool late =
 		context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT);
+	char refusal[80];
 
 	if (context->err == 0)
 		(void)snprintf(sync->message, sizeof sync->message,
 		               "Redis at %s: out of memory", sync->address);
+	else if (!late && read_refusal(context, refusal, sizeof refusal))
+		(void)snprintf(sync->message, sizeof sync->message, "Redis at %s: %s",
+		               sync->address, refusal);
 	else
 		(void)snprintf(sync->message, sizeof sync->message, "Redis at %s: %.80s",
 		               sync->address,

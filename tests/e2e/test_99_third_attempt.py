@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from fleet import WARMQ, Fleet, anthropic_body
+from fleet import WARMQ, Fleet, anthropic_body, wait_until
 from test_98_fresh_eyes import STREAM, WHOLE, Answerer
 
 
@@ -37,3 +37,21 @@ def test_an_answer_that_a_full_disk_cuts_off_does_not_look_whole(tmp_path):
         done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True)
         os.close(writer)
         assert (done.returncode, done.stderr) == (1, "")  # who reads it has had enough
+
+
+def test_a_redis_without_room_for_clients_is_named_as_that(tmp_path):
+    """It says so and hangs up; they said "Broken pipe. Is that a Redis?"."""
+    with Fleet(tmp_path, redis_options=("--maxclients", "4")) as fleet:
+        others = [fleet.connect() for _ in range(3)]
+        wait_until(lambda: fleet.redis("INFO", "clients").count(b"connected_clients:4"), 10,
+                   "clients")
+        done = subprocess.run([WARMQ, "hold", "status", "--redis", f"unix://{fleet.socket}"],
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode in (1, 3)  # an answer, or none
+        assert "max number of clients reached" in done.stderr
+        fleet.start_scheduler()
+        wait_until(lambda: "max number of clients reached" in fleet.log("scheduler"), 10,
+                   "refusal")
+        for other in others:
+            other.close()
+        fleet.await_ruler()
