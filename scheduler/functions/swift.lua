@@ -266,11 +266,8 @@ end
 
 -- Payloads of jobs that have ended.  Most are entries; if one is none, or the inbox itself
 -- of a wrong type, each is looked at: nothing else may fail for that.
-local function payloads_delete(...)
-	if type(quiet('XDEL', key.jobs, ...)) ~= 'table' then
-		return
-	end
-	for _, element in ipairs({ ... }) do
+local function payloads_look(ids)
+	for _, element in ipairs(ids) do
 		local id = element_id(element)
 		if not element_is_slim(element) then
 			if type(quiet('XDEL', key.jobs, id)) == 'table' then
@@ -321,21 +318,23 @@ local function result_give(goal, element, result)
 	announce()
 end
 
--- What a job of another lane than the next one's, or with usage, changes in lane records;
--- false if that is unusual.
+-- The usual way for one: nothing was told of a cache.  False if a window may decide where
+-- a lane belongs, before or after.
+local function can_hand_over(from, to)
+	return from and from.use >= 1 and from.use < from.window and from.budget == to.budget and
+		to.use + 1 < to.window
+end
+
+-- One slot in use goes from lane to lane.
+local function hand_over(from, to)
+	local more, less = to.use + 1, from.use - 1
+	to.use, from.use = more, less
+	call('HSET', key.lanes, to.id, to.head .. (FIVE[more] or format('%05d', more)) .. to.rest,
+		from.id, from.head .. (FIVE[less] or format('%05d', less)) .. from.rest)
+end
+
+-- What a job with usage changes in lane records; false if that is unusual.
 local function single_plan(verdict, home, words)
-	moves_n = 0
-	if words == '' then
-		local from, to = lane_seen(home.lane), verdict.lane
-		if not from or from.use < 1 or from.use >= from.window or from.budget ~= to.budget or
-			to.use + 1 >= to.window then
-			return false
-		end
-		moves[1], moves[2], moves[3] = to, to.use + 1, to.till
-		moves[4], moves[5], moves[6] = from, from.use - 1, from.till
-		moves_n = 6
-		return true
-	end
 	ends_open()
 	ends_add(home.lane)
 	return ends_use(verdict, home, words) and moves_plan(verdict, 1)
@@ -354,26 +353,38 @@ local function settle_single(name, own)
 	if not verdict then
 		return nil
 	end
-	local is_moving = home.lane ~= verdict.id or words ~= ''
-	if is_moving and not single_plan(verdict, home, words) then
-		return nil
+	local from -- the lane that hands its slot over
+	if words ~= '' then
+		if not single_plan(verdict, home, words) then
+			return nil
+		end
+	elseif home.lane ~= verdict.id then
+		from = lane_seen(home.lane)
+		if not can_hand_over(from, verdict.lane) then
+			return nil
+		end
 	end
 	local element = quiet('LPOP', verdict.list)
-	if type(element) ~= 'string' then
+	if not element or element.err then
 		return nil
 	end
-	if type(quiet('HSET', name, slot, q .. verdict.head .. element .. verdict.tail)) ==
-		'table' then -- no table any more: the long way will say so
+	local kept = quiet('HSET', name, slot, q .. verdict.head .. element .. verdict.tail)
+	if kept ~= 0 and type(kept) == 'table' then -- no table any more: the long way will say so
 		quiet('LPUSH', verdict.list, element)
 		recall.forget(name)
 		return nil
 	end
 	local ended = own.id[slot]
 	own.q[slot], own.id[slot], own.home[slot] = q, element, verdict.home
-	if is_moving and moves_n > 0 then
+	if from then
+		hand_over(from, verdict.lane)
+	elseif words ~= '' and moves_n > 0 then
 		moves_store()
 	end
-	payloads_delete(ended)
+	local gone = quiet('XDEL', key.jobs, ended)
+	if gone ~= 1 and type(gone) == 'table' then
+		payloads_look({ ended })
+	end
 	result_give(goal, ended, argv[10])
 	if words ~= '' then
 		say(home.done .. usage.words(words))
@@ -468,7 +479,9 @@ local function settle_batch(name, own, n)
 		moves_store()
 	end
 	call('LTRIM', verdict.list, number_text(n), '-1')
-	payloads_delete(unpack(held, 1, n))
+	if type(quiet('XDEL', key.jobs, unpack(held, 1, n))) == 'table' then
+		payloads_look({ unpack(held, 1, n) })
+	end
 	replies.push(argv[8], argv[9], values, held, n)
 	for i = 1, n do
 		values[i] = false -- it can be large
