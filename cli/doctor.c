@@ -122,6 +122,7 @@ name_redis(const struct cli *cli, struct doctor *doctor)
 	if (redis_url_parse(span_from(cli->redis), &url, message) < 0)
 		return; /* store_open has said so */
 	redis_url_print(&url, text);
+	state_dir_queue(cli->name_space, &url, doctor->queue);
 	if (url.path[0] != '\0')
 		snprintf(doctor->redis_cli, sizeof doctor->redis_cli,
 		         url.database > 0 ? "redis-cli -s %s -n %u" : "redis-cli -s %s",
@@ -140,6 +141,8 @@ look(struct doctor *doctor)
 		code = doctor_look_at_queue(doctor);
 	if (code == CLI_OK)
 		code = doctor_look_at_jobs(doctor);
+	if (code == CLI_OK)
+		doctor_look_at_results(doctor);
 	return code;
 }
 

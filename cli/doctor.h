@@ -2,6 +2,7 @@
  *
  *   doctor_server   Redis itself: version, disk, memory, clock, the functions
  *   doctor_queue    the books: types of keys, cursor, rule, counts, sessions
+ *   doctor_results     results that wait on this machine
  *   doctor_jobs     what people did or have to do: dead, parked, paused, switched off
  *   doctor_repair   the few things that a program may put right by itself
  *
@@ -11,6 +12,7 @@
 #define CLI_DOCTOR_H
 
 #include "cli/store.h"
+#include "common/io/state_dir.h"
 
 #define DOCTOR_COMMAND_SIZE 512
 
@@ -24,8 +26,9 @@ enum doctor_level {
 struct doctor {
 	struct store *store;
 	char redis_cli[DOCTOR_COMMAND_SIZE /
-	               2]; /* "redis-cli -s …", without a password */
-	uint64_t now_ms;   /* of Redis */
+	               2];                /* "redis-cli -s …", without a password */
+	char queue[STATE_DIR_QUEUE_SIZE]; /* as the files of workers name it */
+	uint64_t now_ms;                  /* of Redis */
 	bool is_replica, has_functions, is_sound; /* sound: all keys have their type */
 	json_t *findings;
 	uint32_t counts[DOCTOR_LEVEL_COUNT];
@@ -44,6 +47,9 @@ const char *doctor_command(const struct doctor *doctor,
 MUST_USE int doctor_look_at_server(struct doctor *doctor);
 MUST_USE int doctor_look_at_queue(struct doctor *doctor);
 MUST_USE int doctor_look_at_jobs(struct doctor *doctor);
+
+/* Of this machine's files only; Redis is not asked. */
+void doctor_look_at_results(struct doctor *doctor);
 
 /* `what`: "cursor", "books" or "records". */
 MUST_USE int doctor_repair(struct doctor *doctor, const char *what);

@@ -1,6 +1,7 @@
 /* main.c - warmq-worker: claims jobs and runs them. */
 #include "common/io/daemon.h"
 #include "common/io/log.h"
+#include "common/io/state_dir.h"
 #include "common/text.h"
 #include "worker/core/agent.h"
 #include "worker/files.h"
@@ -117,27 +118,6 @@ find_executor(const struct args *args, const struct config *config)
 	return NULL;
 }
 
-/* A state directory that was not chosen may lie elsewhere if the default is closed to
- * us: people try things out without being root. */
-static const char *
-choose_state_dir(const struct config *config, char ret_path[PATH_MAX])
-{
-	const char *home = getenv("XDG_STATE_HOME");
-	const char *fallback = "";
-
-	if (strcmp(config->state_dir, "/var/lib/warmq") != 0 ||
-	    access("/var/lib/warmq", W_OK) == 0 || geteuid() == 0)
-		return config->state_dir;
-	if (!home) {
-		home = getenv("HOME");
-		fallback = "/.local/state";
-	}
-	if (!home)
-		return config->state_dir;
-	(void)snprintf(ret_path, PATH_MAX, "%s%s/warmq", home, fallback);
-	return ret_path;
-}
-
 static const char *
 choose_label(const struct args *args, char ret_label[HOST_NAME_MAX + 1])
 {
@@ -208,7 +188,8 @@ static int
 run(const struct args *args, const struct config *config)
 {
 	struct files files = files_raise();
-	char state_dir[PATH_MAX], label[HOST_NAME_MAX + 1], why[UPSTREAM_ERROR_SIZE];
+	char state_dir[STATE_DIR_PATH_SIZE], label[HOST_NAME_MAX + 1],
+		why[UPSTREAM_ERROR_SIZE];
 	struct upstream_list upstreams;
 	struct guard guard = { .fd = -1 };
 	struct shell_options options = {
@@ -223,7 +204,7 @@ run(const struct args *args, const struct config *config)
 		.slots = (uint32_t)(args->slots ? args->slots : config->worker.slots),
 		.lease_ms = args->lease_ms,
 		.drain_ms = args->drain_ms ? args->drain_ms : config->worker.drain_ms,
-		.state_dir = choose_state_dir(config, state_dir),
+		.state_dir = state_dir_choose(config->state_dir, state_dir),
 	};
 	const char *complaint = options_complaint(&options);
 	int status;

@@ -4,6 +4,7 @@
 #include "common/io/log.h"
 #include "common/io/redis.h"
 #include "common/io/redis_listen.h"
+#include "common/io/state_dir.h"
 #include "worker/note.h"
 #include "worker/run_log.h"
 #include "worker/shell_memory.h"
@@ -460,7 +461,7 @@ shell_run(const struct shell_options *options)
 {
 	struct shell *shell = calloc(1, sizeof *shell);
 	char why[SPOOL_ERROR_SIZE] = "out of memory";
-	char address[REDIS_URL_TEXT_SIZE], queue[SPOOL_QUEUE_SIZE];
+	char queue[STATE_DIR_QUEUE_SIZE];
 	uint64_t replaces = 0;
 
 	if (!shell || uv_loop_init(&shell->loop) < 0) {
@@ -470,9 +471,7 @@ shell_run(const struct shell_options *options)
 	}
 	shell->options = options;
 	(void)snprintf(shell->pool, sizeof shell->pool, "%s", options->pool);
-	redis_url_print(&options->url, address);
-	(void)snprintf(queue, sizeof queue, "%s at %s", options->config->namespace,
-	               address);
+	state_dir_queue(options->config->namespace, &options->url, queue);
 	if (spool_create(&shell->loop, options->state_dir, queue, &shell->spool,
 	                 &replaces, why) < 0) {
 		log_error("cannot start", LOG_TEXT("cause", why));

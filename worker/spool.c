@@ -1,6 +1,7 @@
 #include "worker/spool.h"
 
 #include "common/io/log.h"
+#include "common/io/state_dir.h"
 #include "common/text.h"
 
 #include <dirent.h>
@@ -14,6 +15,7 @@
 
 #define PATH_SIZE   1024
 #define HEADER_MARK "warmq-result 1"
+#define REST_AGE_S  60 /* a worker at work delivers sooner, if Redis is there */
 #define FILE_MAX    (REPORT_SIZE_MAX + 4096)
 
 struct spool {
@@ -129,23 +131,23 @@ read_session(const struct spool *spool)
 
 /* True if the directory was used for another queue last. */
 static bool
-is_of_another(const struct spool *spool, const char *queue, char ret_other[])
+is_of_another(const struct spool *spool, const char *queue)
 {
-	size_t len = read_small(spool, "queue", ret_other, SPOOL_QUEUE_SIZE - 1);
+	char other[STATE_DIR_QUEUE_SIZE];
 
-	ret_other[len] = '\0';
-	return len > 0 && strcmp(ret_other, queue) != 0;
-}
-
-static bool
-ends_in(const char *name, const char *end)
-{
-	size_t len = strlen(name), end_len = strlen(end);
-
-	return len > end_len && len < 100 && strcmp(name + len - end_len, end) == 0;
+	state_dir_read_queue(spool->dir, other);
+	return other[0] != '\0' && strcmp(other, queue) != 0;
 }
 
 /* What a process left that died while it wrote: half a result. */
+static bool
+is_half(const char *name)
+{
+	size_t len = strlen(name), end_len = strlen(".result.new");
+
+	return len > end_len && strcmp(name + len - end_len, ".result.new") == 0;
+}
+
 static void
 remove_half(const struct spool *spool, const char *name)
 {
@@ -170,9 +172,9 @@ find_results(struct spool *spool)
 	while (dir && (entry = readdir(dir)) != NULL) {
 		char **found;
 
-		if (ends_in(entry->d_name, ".result.new"))
+		if (is_half(entry->d_name))
 			remove_half(spool, entry->d_name);
-		if (!ends_in(entry->d_name, ".result"))
+		if (!state_dir_is_result(entry->d_name))
 			continue;
 		found = realloc(spool->found, (spool->found_count + 1) * sizeof(char *));
 		if (!found)
@@ -203,19 +205,14 @@ static int
 take_dir(struct spool *spool, const char *state_dir, int number, const char *queue,
          uint64_t *ret_nonce)
 {
-	char other[SPOOL_QUEUE_SIZE];
 	int err = lock_dir(spool, state_dir, number);
 	bool is_strange;
 
 	if (err != 0)
 		return err;
 	find_results(spool);
-	is_strange = is_of_another(spool, queue, other);
+	is_strange = is_of_another(spool, queue);
 	if (is_strange && spool->found_count > 0) {
-		log_warning("results of another queue wait here; a worker of that queue "
-		            "delivers them",
-		            LOG_TEXT("dir", spool->dir), LOG_TEXT("queue", other),
-		            LOG_NUMBER("results", spool->found_count));
 		forget_results(spool);
 		(void)close(spool->lock_fd);
 		spool->lock_fd = -1;
@@ -224,6 +221,35 @@ take_dir(struct spool *spool, const char *state_dir, int number, const char *que
 	*ret_nonce = is_strange ? 0 : read_session(spool);
 	write_small(spool, "queue", queue, strlen(queue));
 	return 0;
+}
+
+/* Where this process is, and whose results it delivers. */
+struct place {
+	const char *dir, *queue;
+};
+
+/* A directory that no worker takes is not looked into again: now somebody reads. */
+static void
+tell_rest(const struct state_dir_rest *rest, void *data)
+{
+	const struct place *place = data;
+
+	if (strcmp(rest->path, place->dir) == 0)
+		return;
+	if (strcmp(rest->queue, place->queue) != 0)
+		log_warning("undelivered results of another queue wait on disk. Start a "
+		            "worker of that queue with this state_dir; or, if it is this "
+		            "queue and only its address has changed, write the new name "
+		            "into the file `queue` there and start a worker again",
+		            LOG_NUMBER("results", rest->results),
+		            LOG_TEXT("dir", rest->path), LOG_TEXT("queue", rest->queue),
+		            LOG_TEXT("name", place->queue));
+	else if (rest->age_s >= REST_AGE_S)
+		log_warning("undelivered results of this queue wait on disk for another "
+		            "worker than this one; if none runs there, start one more",
+		            LOG_NUMBER("results", rest->results),
+		            LOG_TEXT("dir", rest->path),
+		            LOG_NUMBER("seconds", rest->age_s));
 }
 
 int
@@ -237,7 +263,7 @@ spool_create(uv_loop_t *loop, const char *state_dir, const char *queue,
 		return ERR_MEMORY;
 	spool->loop = loop;
 	spool->lock_fd = -1;
-	for (int i = 0; err == EWOULDBLOCK && i < SPOOL_DIRS_MAX; i++)
+	for (int i = 0; err == EWOULDBLOCK && i < STATE_DIR_WORKERS_MAX; i++)
 		err = take_dir(spool, state_dir, i, queue, ret_nonce);
 	if (err != 0) {
 		(void)snprintf(
@@ -248,6 +274,7 @@ spool_create(uv_loop_t *loop, const char *state_dir, const char *queue,
 		free(spool);
 		return ERR_IO;
 	}
+	state_dir_look(state_dir, tell_rest, &(struct place){ spool->dir, queue });
 	*ret_spool = spool;
 	return 0;
 }

@@ -19,14 +19,12 @@
 #include <uv.h>
 
 #define SPOOL_ERROR_SIZE 512
-#define SPOOL_QUEUE_SIZE 512
-#define SPOOL_DIRS_MAX   1000
 
 struct spool;
 
 /* Opens and locks a directory below `state_dir`, for the results of `queue`, a line of
- * text.  `ret_nonce` is the session of the predecessor, 0 if there is none.  ERR_IO:
- * `reterr` says what to do.  ERR_MEMORY. */
+ * text, and says in the log what waits in the others.  `ret_nonce` is the session of the
+ * predecessor, 0 if there is none.  ERR_IO: `reterr` says what to do.  ERR_MEMORY. */
 MUST_USE int spool_create(uv_loop_t *loop, const char *state_dir, const char *queue,
                           struct spool **ret_spool, uint64_t *ret_nonce,
                           char reterr[SPOOL_ERROR_SIZE]);

@@ -10,9 +10,18 @@ from daemons import BUILD, Scheduler, Server, body, inbox, scheduler, server  # 
 from store import Worker, wait_until
 
 
+def state_dir(server):
+    """Of workers that share no disk with others of this machine."""
+    return os.path.join(server.folder, "state")
+
+
 def warmq(server, *words, check=None):
+    config = os.path.join(server.folder, "warmq.yaml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"state_dir: {state_dir(server)}\n")
     done = subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words, "--redis", server.url],
-                          capture_output=True, text=True, timeout=30, check=False)
+                          capture_output=True, text=True, timeout=30, check=False,
+                          env={**os.environ, "WARMQ_CONFIG": config})
     if check is not None:
         assert done.returncode == check, (done.stdout, done.stderr)
     return done.stdout
@@ -137,6 +146,25 @@ def test_what_waits_for_people_is_named(server, scheduler, inbox):
 
 
 # ---- repairs ---------------------------------------------------------------------------
+
+
+def test_results_that_wait_on_disk_are_seen_and_can_be_given_to_this_queue(server, scheduler):
+    place = os.path.join(state_dir(server), "worker.3")
+    os.makedirs(place)
+    for name, text in (("queue", "warmq at redis://old:6379"), ("1-1.result", "paid"),
+                       ("1-2.result", "paid"), ("lock", "")):
+        with open(os.path.join(place, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    text, action = findings(server)["results", "warning"]
+    assert text == ("2 undelivered results of another queue (warmq at redis://old:6379) wait in "
+                    + place)
+    subprocess.run(action[action.index("printf"):action.index(", and then")], shell=True,
+                   check=True)
+    assert ("results", "warning") not in findings(server), "a worker may be at it"
+    os.utime(os.path.join(place, "1-1.result"), (1, 1))
+    text, action = findings(server)["results", "warning"]
+    assert text.startswith(f"2 undelivered results of this queue wait in {place} for 1")
+    assert action.startswith("start one more worker here")
 
 
 @pytest.mark.parametrize("how", ["missing", "unreadable", "ahead", "missing, restarted"])
