@@ -332,6 +332,8 @@ open_board(struct admin *admin)
 	struct ruler_keeper keeper;
 	int err = board_open(&admin->board, admin->ruler);
 
+	if (err == 0)
+		err = board_store_know(&admin->board, admin->config);
 	if (err < 0)
 		return err;
 	keeper = board_store_keeper(&admin->board);

@@ -1,5 +1,6 @@
 #include "scheduler/board_store.h"
 
+#include "scheduler/board_settings.h"
 #include "scheduler/board_store_state.h"
 #include "scheduler/ruler_view.h"
 
@@ -15,6 +16,7 @@ board_store_open(struct board *board)
 	if (!store)
 		return ERR_MEMORY;
 	buffer_init(&store->text, BUFFER_SIZE_DEFAULT);
+	buffer_init(&store->settings, BUFFER_SIZE_DEFAULT);
 	store->sums = calloc(budgets, sizeof(*store->sums));
 	return store->sums ? 0 : ERR_MEMORY;
 }
@@ -25,9 +27,16 @@ board_store_close(struct board *board)
 	if (!board->store)
 		return;
 	buffer_fini(&board->store->text);
+	buffer_fini(&board->store->settings);
 	free(board->store->sums);
 	free(board->store);
 	board->store = NULL;
+}
+
+int
+board_store_know(struct board *board, const struct config *config)
+{
+	return board_settings_print(config, &board->store->settings);
 }
 
 /* ---- words ----------------------------------------------------------------------- */
@@ -332,6 +341,14 @@ print_first(const struct board *board, uint32_t at, struct buffer *out)
 	return print_head(board, out);
 }
 
+static bool
+print_settings(const struct board *board, uint32_t at, struct buffer *out)
+{
+	(void)at;
+	(void)buffer_append(out, buffer_span(&board->store->settings));
+	return !board->store->settings_stored;
+}
+
 /* ---- the walk -------------------------------------------------------------------- */
 
 static const struct {
@@ -340,6 +357,7 @@ static const struct {
 	bool (*print)(const struct board *board, uint32_t at, struct buffer *out);
 } kinds[] = {
 	{ 'h', 1, print_first },
+	{ 'g', 1, print_settings },
 	{ 't', BOARD_TOTALS, print_totals },
 	{ 'f', BOARD_PASTS / BOARD_STORE_CHUNK, print_chunk },
 	{ 'm', BOARD_PAST_MINUTES, print_minute },
@@ -405,6 +423,7 @@ mark_clean(void *data)
 
 	store->counts = ruler_view_health(board->ruler, board->now_ms).ever;
 	store->writers = board->ruler->writers_serial;
+	store->settings_stored = true;
 	board->totals_stored = board->totals_serial;
 	board->samples_stored = board->samples;
 	board->notes.stored = board->notes.serial;

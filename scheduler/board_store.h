@@ -8,6 +8,7 @@
  *                    s:<n>       a sample of the backlogs: by place
  *                    w:<n>       a request that wrote
  *                    n:<n> c:<n> a note, a change
+ *                    g:0         hashes of the parts of the configuration
  *
  * All of it goes with the rows of the ledger every 5 s, in one call, and only what has
  * changed: the cost grows with families that work and with minutes, not with jobs.
@@ -18,6 +19,7 @@
 #ifndef SCHEDULER_BOARD_STORE_H
 #define SCHEDULER_BOARD_STORE_H
 
+#include "common/io/config.h"
 #include "scheduler/board.h"
 
 #define BOARD_STORE_CHUNK   8
@@ -26,6 +28,9 @@
 #define BOARD_STORE_QUIET   12  /* totals that say nothing new are stored each minute */
 
 MUST_USE int board_store_open(struct board *board);
+
+/* What is stored of another configuration than this one becomes a note. */
+MUST_USE int board_store_know(struct board *board, const struct config *config);
 void board_store_close(struct board *board);
 
 /* For ruler_keep. */

@@ -1,6 +1,8 @@
 /* The way back from Redis: whatever is not as board_store.c writes it is left out. */
 #include "common/text.h"
+#include "scheduler/board_settings.h"
 #include "scheduler/board_store_state.h"
+#include "scheduler/ruler_note.h"
 #include "scheduler/ruler_view.h"
 
 #include <stdlib.h>
@@ -10,6 +12,7 @@ struct load {
 	struct board *board;
 	uint64_t now_ms;
 	uint64_t notes, changes; /* serials */
+	struct span settings;    /* of the scheduler before this one */
 };
 
 /* ---- words ----------------------------------------------------------------------- */
@@ -310,6 +313,9 @@ load_field(struct load *load, char kind, uint32_t at, struct span value)
 	case 'c':
 		load_note(&load->board->changes, at, value);
 		return;
+	case 'g':
+		load->settings = value;
+		return;
 	default: /* of a later release, or somebody else's */
 		return;
 	}
@@ -388,6 +394,23 @@ add_again(struct board_log *log, struct board_note *own)
 	free(own);
 }
 
+static void
+compare_settings(struct board *board, struct span before)
+{
+	struct board_store *store = board->store;
+	struct buffer names;
+
+	buffer_init(&names, BUFFER_SIZE_DEFAULT);
+	if (before.len > 0)
+		board_settings_differ(before, buffer_span(&store->settings), &names);
+	store->settings_stored = before.len > 0 && names.len == 0;
+	if (names.len > 0 && !store->settings_told)
+		ruler_note(board->ruler, RULER_WARNING,
+		           "the configuration has changed: %s", buffer_text(&names));
+	store->settings_told = true;
+	buffer_fini(&names);
+}
+
 void
 board_store_load(void *data, uint64_t now_ms, const struct reply *reply)
 {
@@ -403,6 +426,7 @@ board_store_load(void *data, uint64_t now_ms, const struct reply *reply)
 	load_pass(&load, reply, false);
 	add_again(&board->notes, notes);
 	add_again(&board->changes, changes);
+	compare_settings(board, load.settings);
 	board->totals_stored = board->totals_serial;
 	board->samples_stored = board->samples;
 	board->store->writers = board->ruler->writers_serial;

@@ -13,6 +13,8 @@ struct board_store {
 	struct ruler_counts counts;   /* as stored, likewise all below */
 	struct ruler_usage_sum *sums; /* by budget */
 	uint64_t writers;
+	struct buffer settings; /* board_settings.h, of this process */
+	bool settings_stored, settings_told;
 };
 
 /* Reads everything back; what is in memory of it goes, but for newer notes. */

@@ -562,3 +562,36 @@ def test_without_redis_the_pages_say_so_and_come_back(scheduler, server, inbox):
     assert scheduler.get("/api/v1/overview")[0] == 200
     server.start()
     wait_until(lambda: scheduler.get("/api/v1/workers")[0] == 200, "Redis again", 15)
+
+
+# ---- the configuration -----------------------------------------------------------------
+
+
+def test_a_changed_configuration_is_an_event_and_an_unchanged_one_is_none(server):
+    """A file is read at the start only: the next scheduler names the parts that differ."""
+    changes = lambda scheduler: [one["text"] for one in scheduler.json("/api/v1/ledger")["notes"]
+                                 if one["text"].startswith("the configuration has changed")]
+    first = Scheduler(server)
+    first.start()
+    stored = lambda: server.client.hget("warmq:recent", "g:0")
+    before = wait_until(stored, "its parts to be stored")
+    assert {word.split("=")[0] for word in before.split()} >= {
+        "upstreams.claude", "upstreams.gpt", "models", "pools", "scheduler", "log_level"}
+    assert changes(first) == []
+    first.terminate()
+
+    other = CONFIG.replace("markers: auto", "markers: auto\n    ttl: 1h").replace(
+        "class: sonnet", "class: sonnet\n    price_input: 3")
+    second = Scheduler(server, config=other, name="second")
+    second.start()
+    wait_until(lambda: changes(second), "the change")
+    assert changes(second) == ["the configuration has changed: upstreams.claude, models"]
+    assert "level=warning" in next(line for line in second.log.splitlines()
+                                   if "configuration has changed" in line)
+    wait_until(lambda: stored() != before, "the new parts to be stored")
+    second.terminate()
+
+    third = Scheduler(server, config="# the same, with a remark\n" + other, name="third")
+    third.start()
+    wait_until(lambda: changes(third), "the notes of its predecessor")
+    assert len(changes(third)) == 1 and "configuration has changed" not in third.log
