@@ -7,7 +7,9 @@
 // A page that nobody looks at asks for nothing.
 import { h, render } from "./dom.js";
 import * as model from "./model.js";
-import { VIEWS, eventsOf, rangeOf } from "./views.js";
+import { familyActions } from "./families.js";
+import { eventsOf, rangeOf } from "./overview.js";
+import { VIEWS } from "./views.js";
 import { drawCharts } from "./charts.js";
 
 const MENU = ["overview", "families", "routes", "places", "workers", "jobs", "dead"];
@@ -187,6 +189,20 @@ function dialog(title, inside, yes, danger) {
   });
 }
 
+// One of several: what can be done now, and why the rest cannot.  Resolves with it, or null.
+function choice(title, options) {
+  const box = $("dialog");
+  render(box, h("form", { method: "dialog" }, h("h2", { id: "dialog-title" }, title),
+    h("ul", { class: "choices" }, options.map((one, index) => h("li", {}, h("button", { value: String(index), class: one.danger ? "danger" : null, disabled: Boolean(one.not) }, one.words),
+      h("span", { class: "detail" }, one.not || one.ask || "")))),
+    h("div", { class: "actions" }, h("button", { type: "button", "data-do": "close" }, "Close"))));
+  box.returnValue = "";
+  box.showModal();
+  return new Promise((resolve) => {
+    box.addEventListener("close", () => resolve(options[box.returnValue] || null), { once: true });
+  });
+}
+
 async function unlock() {
   if (may()) {
     token.set("");
@@ -240,7 +256,12 @@ const DOES = {
   },
   sort: (data) => go({ sort: data.sort, order: app.at.query.get("sort") === data.sort && app.at.query.get("order") !== "asc" ? "asc" : "", offset: "" }),
   page: (data) => go({ offset: data.offset }),
-  help: () => dialog("Keys", h("dl", { class: "keys" }, [["1 – 7", "the views"], ["/", "find"], ["j  k", "next and previous row"], ["Enter", "open it"], ["?", "this"]].map(([key, words]) => [h("dt", {}, key), h("dd", {}, words)]))),
+  more: async (data) => {
+    const family = app.data && app.data.page && app.data.page.families.find((one) => one.id === data.id);
+    const chosen = family && await choice(`${family.route} ${family.id.slice(0, 8)}`, familyActions(family));
+    if (chosen) act(chosen.path, "{}", "", chosen.done); // the choice said what it does
+  },
+  help: () => dialog("Keys", h("dl", { class: "keys" }, [["1 – 7", "the views"], ["/", "find"], ["j  k", "next and previous row"], ["Enter", "open it"], ["a", "what can be done with it"], ["?", "this"]].map(([key, words]) => [h("dt", {}, key), h("dd", {}, words)]))),
 };
 
 document.addEventListener("click", (event) => {
@@ -270,6 +291,11 @@ function moveRow(step) {
   if (next) next.focus();
 }
 
+function actOnRow() {
+  const row = document.activeElement && document.activeElement.closest("tr"), more = row && row.querySelector('[data-do="more"]');
+  if (more) more.click();
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("dialog").open || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
   const number = Number(event.key);
@@ -279,6 +305,7 @@ document.addEventListener("keydown", (event) => {
     if (field) field.focus();
   } else if (event.key === "j") moveRow(1);
   else if (event.key === "k") moveRow(-1);
+  else if (event.key === "a") actOnRow();
   else if (event.key === "?") DOES.help();
   else return;
   event.preventDefault();

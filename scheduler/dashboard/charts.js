@@ -60,7 +60,7 @@ function options(range, kind, width, made) {
 }
 
 // Of events that would stand on top of each other, the one that says most.
-const WEIGHT = { info: 0, placed: 1, version: 2, notice: 3, spike: 4 };
+const WEIGHT = { info: 0, placed: 1, version: 2, config: 3, notice: 3, spike: 4 };
 const APART = 13; // pixels
 
 function spread(u, events) {

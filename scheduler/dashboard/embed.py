@@ -20,7 +20,6 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-INLINE = {"style.css", "app.js", "charts.js", "dom.js", "model.js", "tables.js", "views.js"}
 FIRST = b"<!-- first -->"
 IMPORT = re.compile(r'^import (?:\* as (\w+)|(\{[^}]*\})) from "\./(\w+)\.js";$', re.M)
 EXPORT = re.compile(r"^export ((?:async )?function|const|let) (\w+)", re.M)
@@ -47,8 +46,9 @@ def digest(text):
 
 
 def page(texts):
-    """The one file, and the policy that lets it run and nothing else."""
-    style, script = texts["style.css"], '"use strict";\n' + "".join(module("app", texts, set()))
+    """The one file, the policy that lets it run and nothing else, and what stands in it."""
+    done = set()
+    style, script = texts["style.css"], '"use strict";\n' + "".join(module("app", texts, done))
     for text, end in ((style, "</style"), (script, "</script")):
         assert end not in text.lower(), f"{end} ends it too early"
     html = texts["index.html"]
@@ -59,7 +59,7 @@ def page(texts):
     policy = (f"default-src 'none'; script-src 'self' 'sha256-{digest(script)}'; "
               f"style-src 'self' 'sha256-{digest(style)}'; img-src 'self'; connect-src 'self'; "
               "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-    return html, policy
+    return html, policy, {"style.css", *(f"{name}.js" for name in done)}
 
 
 def array(number, data):
@@ -75,14 +75,14 @@ def main():
     for path in paths:
         with open(path, "rb") as file:
             files[os.path.basename(path)] = file.read()
-    html, policy = page({name: data.decode() for name, data in files.items()})
+    html, policy, inline = page({name: data.decode() for name, data in files.items()})
     files["index.html"] = html.encode()
     assert files["index.html"].count(FIRST) == 1, FIRST
     lines = ["/* Written by embed.py from the files of the page. */",
              '#include "scheduler/dashboard/dashboard_files.h"', ""]
     rows = []
     for number, (name, data) in enumerate(files.items()):
-        if name in INLINE:
+        if name in inline:
             continue
         lines += array(number, data)
         rows.append(f'\t{{ "{name}", "{TYPES[os.path.splitext(name)[1]]}",\n'

@@ -304,7 +304,11 @@ export function story(job) {
   return steps;
 }
 
-// Whether writing its prefix ahead of its jobs makes sense; the scheduler has the last word.
-export function mayWarm(family) {
-  return family.state === "cold" && !family.paused && !family.waiting;
+// Why writing its prefix ahead of its jobs makes no sense; "" if it may.  The scheduler has
+// the last word.
+export function whyNotWarm(family) {
+  if (family.paused) return "It is paused.";
+  if (family.waiting) return "Jobs wait: the first of them writes it.";
+  if (family.state === "warm") return "It is warm.";
+  return family.state === "cold" ? "" : `It is ${family.state || "not known"}.`;
 }

@@ -92,3 +92,15 @@ export function whyBox(family, now) {
     extra ? h("p", { class: "detail" }, extra) : null,
     family.advice ? h("p", { class: "advice" }, `Advice: ${family.advice}.`) : null);
 }
+
+export const query = (values) => {
+  const text = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined)).toString();
+  return text ? `?${text}` : "";
+};
+export const param = (at, name, fallback) => at.query.get(name) || fallback;
+export const heading = (title, ...more) => h("div", { class: "heading" }, h("h1", {}, title), more);
+
+export function select(name, label, options, chosen) {
+  return h("label", {}, h("span", {}, label), h("select", { name, "data-do": "filter" },
+    options.map(([value, words]) => h("option", { value, selected: value === chosen }, words))));
+}

@@ -121,11 +121,12 @@ test("every cause that can be avoided has a remedy, and no other has", () => {
   assert.equal(model.remedy("first"), "");
 });
 
-test("only what is cold and has no jobs is offered to be written ahead", () => {
-  assert.equal(model.mayWarm({ state: "cold", waiting: 0 }), true);
-  assert.equal(model.mayWarm({ state: "cold", waiting: 2 }), false);
-  assert.equal(model.mayWarm({ state: "cold", waiting: 0, paused: true }), false);
-  assert.equal(model.mayWarm({ state: "warm", waiting: 0 }), false);
+test("only what is cold and has no jobs may be written ahead; else it says why not", () => {
+  assert.equal(model.whyNotWarm({ state: "cold", waiting: 0 }), "");
+  assert.match(model.whyNotWarm({ state: "cold", waiting: 2 }), /Jobs wait/);
+  assert.match(model.whyNotWarm({ state: "cold", waiting: 0, paused: true }), /paused/);
+  assert.match(model.whyNotWarm({ state: "warm", waiting: 0 }), /warm/);
+  assert.match(model.whyNotWarm({ state: "being written", waiting: 0 }), /being written/);
 });
 
 const HOUR = 3600000;

@@ -44,8 +44,9 @@ def test_a_worker_is_told_to_be_quiet_to_go_on_and_to_stop(browser, tmp_path):
         browser.wait_text("It claims jobs again.", "#toast")
         wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 4, 20, "its slots")
         browser.do("click", selector="button:has-text('Stop')")
+        browser.wait_text("hears of it at its next beat", "dialog")
         browser.do("click", selector="dialog button.danger")
-        browser.wait_text("stopping", "main")
+        browser.wait_text("It stops at its next beat.", "#toast")
         browser.wait_text("No worker is alive", "main")
 
 
@@ -99,3 +100,40 @@ def test_a_prefix_is_written_ahead_and_its_jobs_read_it(browser, tmp_path):
                             20, "the ledger")
         assert [(one["cause"], one["written"]) for one in ledger["week"]["causes"]
                 if one["written"]] == [("first", written)]
+
+
+def test_from_the_list_a_family_is_paused_warmed_and_cancelled(browser, tmp_path):
+    """By the mouse and by keys; what makes no sense now says why."""
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(3)
+        id = stack.family()["id"]
+        browser.open(stack.url + "#/families")
+        browser.wait_text("triage", "tbody")
+        assert browser.eval("document.querySelectorAll('[data-do=more]').length") == 0
+        unlock(browser)
+        browser.do("click", selector="tbody button:has-text('…')")
+        browser.wait_text("Jobs wait: the first of them writes it.", "dialog")
+        browser.wait_text("End all 3 waiting jobs of this family?", "dialog")
+        assert browser.do("axe") == []
+        browser.do("click", selector="dialog button:has-text('Pause')")
+        browser.wait_text("Paused.", "#toast")
+        wait_until(lambda: stack.family()["paused"], 20, "the pause")
+        browser.do("click", selector="tbody button:has-text('Resume')")
+        browser.wait_text("Resumed.", "#toast")
+        browser.do("press", text="Escape")
+        browser.do("press", text="j")
+        browser.do("press", text="a")
+        browser.wait_text("Cancel what waits", "dialog")
+        browser.do("click", selector="dialog button.danger")
+        browser.wait_text("Cancelled. 3 jobs.", "#toast")
+        stack.start_worker("worker", 10)
+        stack.await_workers(1)
+        browser.wait("!document.querySelector('tbody').innerText.includes('oldest')")
+        browser.wait_text("cold", "tbody")
+        browser.do("click", selector="tbody button:has-text('…')")
+        browser.wait_text("No job waits.", "dialog")
+        browser.do("click", selector="dialog button:has-text('Warm')")
+        browser.wait_text("One request writes it now.", "#toast")
+        wait_until(lambda: stack.api(f"families/{id}")["state"] == "checking", 30, "the entry")
