@@ -2,6 +2,7 @@
 #include "scheduler/admin_jobs.h"
 
 #include "common/codec/protocol_record.h"
+#include "common/text.h"
 #include "scheduler/admin_ask.h"
 #include "scheduler/admin_guard.h"
 #include "scheduler/ruler_view.h"
@@ -41,35 +42,62 @@ cut_element(struct span element)
 	return admin_jobs_id(element);
 }
 
-/* The fields of its entry that are not prompts. */
+/* A field of its entry, unless it is a prompt. */
+static void
+add_field(struct span name, struct span value, json_t *object)
+{
+	static const char *const hidden[] = { "body", "prefix", "json", "m" };
+	bool hide = name.len == 0 || name.len > 64 || value.len > 512;
+
+	for (size_t n = 0; n < ARRAY_SIZE(hidden); n++)
+		hide |= span_equals(name, span_from(hidden[n]));
+	if (!hide)
+		json_object_setn_new(object, name.data, name.len, text_of(value));
+}
+
 static json_t *
 fields_of(const struct reply *entries)
 {
-	static const char *const hidden[] = { "body", "prefix", "json", "m" };
 	const struct reply *fields = reply_at(reply_at(entries, 0), 1);
 	json_t *object = json_object();
 
-	for (size_t i = 0; fields->kind == REPLY_ARRAY && i + 1 < fields->count; i += 2) {
-		struct span name = reply_text(&fields->items[i]);
-		struct span value = reply_text(&fields->items[i + 1]);
-		bool hide = name.len == 0 || name.len > 64 || value.len > 512;
-
-		for (size_t n = 0; n < ARRAY_SIZE(hidden); n++)
-			hide |= span_equals(name, span_from(hidden[n]));
-		if (!hide)
-			json_object_setn_new(object, name.data, name.len, text_of(value));
-	}
+	for (size_t i = 0; fields->kind == REPLY_ARRAY && i + 1 < fields->count; i += 2)
+		add_field(reply_text(&fields->items[i]),
+		          reply_text(&fields->items[i + 1]), object);
 	return object;
 }
 
-/* The fields of a slim payload, one a line up to an empty one (docs/ENVELOPE.md). */
+/* "5 route\n" -> "route" */
+static bool
+cut_sized(struct span *text, struct span *ret_word)
+{
+	struct span digits;
+	uint64_t len;
+
+	if (!protocol_cut(text, ' ', &digits) ||
+	    text_parse_unsigned(digits, UINT32_MAX, &len) < 0 || len >= text->len)
+		return false;
+	*ret_word = (struct span){ text->data, (size_t)len };
+	text->data += len + 1;
+	text->len -= len + 1;
+	return true;
+}
+
+/* Of a payload: a moved entry has its fields with their sizes (docs/PROTOCOL.md), a slim
+ * one has one a line up to an empty one (docs/ENVELOPE.md). */
 static void
 add_slim_fields(struct span text, json_t *object)
 {
-	struct span line, name;
+	struct span line, name, value;
 
-	if (!protocol_cut(&text, '\n', &line) || line.len < 5 ||
-	    memcmp(line.data, "slim1", 5) != 0)
+	if (!protocol_cut(&text, '\n', &line))
+		return;
+	if (span_equals(line, SPAN("entry"))) {
+		while (cut_sized(&text, &name) && cut_sized(&text, &value))
+			add_field(name, value, object);
+		return;
+	}
+	if (line.len < 5 || memcmp(line.data, "slim1", 5) != 0)
 		return;
 	while (protocol_cut(&text, '\n', &line) && line.len > 0)
 		if (protocol_cut(&line, ' ', &name) && name.len > 0)

@@ -268,9 +268,8 @@ set_pause(struct ruler *ruler, uint64_t now_ms, struct id128 id, bool on)
 	about.family = (struct span){ hex, ID_HEX_LEN };
 	about.route = span_from(family->route);
 	ruler_note_about(ruler, RULER_WARNING, &about, "%s",
-	                 on ? "a family was paused: nothing of it starts until it is "
-	                      "resumed"
-	                    : "a family was resumed");
+	                 on ? "paused: nothing of this family starts until it is resumed"
+	                    : "resumed: jobs of this family start again");
 	ruler_core_tell(ruler, now_ms, &event);
 }
 

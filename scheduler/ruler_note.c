@@ -97,7 +97,8 @@ say_gate(struct ruler *ruler, struct ruler_note *note, uint64_t from, uint64_t t
 		say_of(ruler, note,
 		       "the prefix is cold again (it was %s); the next job has to write "
 		       "it",
-		       lane_gate_text((enum lane_gate)from));
+		       from == LANE_BYPASS ? "not held"
+		                           : lane_gate_text((enum lane_gate)from));
 		return;
 	case LANE_WRITING:
 		say_of(ruler, note, "one request writes the prefix, the others are held");

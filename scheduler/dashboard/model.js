@@ -290,11 +290,11 @@ export function story(job) {
   const back = [times(past.attempts, "failed attempts"), times(past.recoveries, "deaths of its worker"),
                 times(past.deferrals, "deferrals (429, overload)")].filter(Boolean).join(", ");
   if (back) steps.push([null, `It was handed back: ${back}.`]);
-  if (past.reason && job.state !== "dead") steps.push([null, `The last time because of ${past.reason}${past.why ? `: ${past.why}` : ""}.`]);
+  if (past.reason && job.state !== "dead") steps.push([null, `The last time because of ${past.reason}. ${past.why || ""}`.trim()]);
   if (job.state === "later") steps.push([job.due_ms, "It is due then."]);
   if (job.state === "running") steps.push([null, `It runs now in slot ${job.slot} of session ${job.session} as ${job.role}, delivery ${job.delivery}.`]);
   if (job.state === "waiting") steps.push([null, past.family ? "It waits in the queue of its family, before those that came later." : "It waits in the queue of its family."]);
-  if (job.state === "dead") steps.push([job.dead_ms, `It died: ${past.reason || "unknown"}${past.why ? ` (${past.why})` : ""}.`]);
+  if (job.state === "dead") steps.push([job.dead_ms, `It died: ${past.reason || "unknown"}. ${past.why || ""}`.trim()]);
   const result = job.result;
   if (result && result.first_ms !== undefined) steps.push([null, `Its request${result.model ? ` for ${result.model}` : ""}${result.upstream ? ` at ${result.upstream}` : ""} had its first event after ${duration(result.first_ms)}.`]);
   if (result && result.usage) steps.push([null, `It read ${grouped(result.usage.read)} tokens, wrote ${grouped(result.usage.written)}, had ${grouped(result.usage.uncached)} in full and ${grouped(result.usage.output)} as its answer.`]);

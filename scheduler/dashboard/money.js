@@ -101,7 +101,7 @@ export function burstTable(ledger, withRoute) {
     { label: "Writes", number: true, cell: (one) => [model.grouped(one.writes), one.extra_writes ? h("span", { class: "detail amber" }, ` ${model.grouped(one.extra_writes)} too many`) : null] },
     { label: "Read the prefix", number: true, cell: (one) => model.grouped(one.hits) },
     { label: "Readable after", number: true, cell: (one) => model.duration(one.readable_ms) },
-    { label: "Held, job by job", number: true, cell: (one) => model.duration(one.held_ms) },
+    { label: "Held, all jobs", number: true, cell: (one) => model.duration(one.held_ms) },
     { label: "429 and 529", number: true, cell: (one) => model.grouped(one.refusals) },
     priced ? { label: "Price / all at once", number: true, cell: (one) => `${model.money(one.cost)} / ${model.money(one.naive_cost)}` } : null,
     { label: "Family", cell: (one) => familyLink(one.family) },

@@ -32,8 +32,8 @@ export function budgetTable(overview, may) {
 function cellLines(one, now) {
   const load = [one.running ? `${model.grouped(one.running)} in flight` : "", one.waiting ? `${model.grouped(one.waiting)} wait` : "", one.drain_s ? `drained in ${model.estimate(one.drain_s)}` : ""].filter(Boolean).join(", ");
   return h("div", { class: "place" }, h("a", { href: model.makeHash("family", one.family) }, badge(model.placeTone(one), model.placeWord(one, now))),
-    h("span", { class: "detail" }, `${model.grouped(one.jobs_done)} requests, ${model.percent(one.prefix_hit_ratio)} hits`),
-    h("span", { class: "detail" }, `${model.compact(one.read)} read, ${model.compact(one.written)} written`),
+    one.jobs_done ? [h("span", { class: "detail" }, `${model.grouped(one.jobs_done)} requests, ${model.percent(one.prefix_hit_ratio)} hits`),
+      h("span", { class: "detail" }, `${model.compact(one.read)} read, ${model.compact(one.written)} written`)] : h("span", { class: "detail" }, "no request yet"),
     load ? h("span", { class: "detail" }, load) : null);
 }
 

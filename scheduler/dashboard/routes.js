@@ -59,7 +59,7 @@ export const route = {
         one.singles ? ["Families of one job", model.grouped(one.singles), "nobody shares their prefix"] : null,
         ledger && ledger.routes[0].variants > 1 ? ["Price of the split", model.money(ledger.routes[0].split_cost), `${ledger.routes[0].variants} variants`] : null,
         ...(ledger && ledger.week.cost > 0 ? [["Paid this hour", model.money(ledger.this_hour.cost)], ["Paid this week", model.money(ledger.week.cost)], ["Avoidable this week", model.money(ledger.week.avoidable)]] : [])]),
-      ledger && ledger.versions.length ? section("What each version cost", versionTable(ledger)) : null,
+      ledger && ledger.versions.length ? section("Its versions: what each changed, read and wrote", versionTable(ledger)) : null,
       section("Versions in memory", table("Versions", [
         { label: "Version", class: "name", cell: (family) => [familyLink(family.id), family.tokens ? h("span", { class: "detail" }, `${model.grouped(family.tokens)} tokens`) : null] },
         { label: "State", cell: (family) => stateBadge(family, page.now_ms) },

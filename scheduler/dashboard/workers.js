@@ -15,7 +15,7 @@ function drainsByRoute(drains) {
 function drainWords(drains, now) {
   if (drains.length === 0) return h("span", { class: "quiet" }, "nothing");
   return drainsByRoute(drains).map((one, index) => [index ? ", " : "", one.families === 1 ? familyLink(one.family, one.route) : routeLink(one.route),
-    h("span", { class: "detail" }, ` ${model.grouped(one.running)}${one.families > 1 ? ` in ${one.families} families` : ""}${one.since_ms ? `, for ${model.age(one.since_ms, now)}` : ""}`)]);
+    h("span", { class: "detail" }, ` ${model.grouped(one.running)} ${one.running === 1 ? "job" : "jobs"}${one.families > 1 ? ` in ${one.families} families` : ""}${one.since_ms ? `, for ${model.age(one.since_ms, now)}` : ""}`)]);
 }
 
 function workerButtons(one) {

@@ -83,7 +83,10 @@ def test_dead_letters_are_retried_and_dropped_in_bulk(browser, tmp_path):
         stack.send(4, "review", reply="dead")
         wait_until(lambda: listed(stack, "dead", "review")["total"] == 4, 60, "four more")
         assert stack.api("jobs?state=dead")["total"] == 9
-        browser.open(stack.url + "#/dead?route=triage")
+        browser.open(f"{stack.url}#/job/{listed(stack, 'dead', 'triage')['jobs'][0]['id']}")
+        browser.wait_text("It was enqueued for main, route triage.")
+        browser.wait_text("It died: invalid_request_error. 400 ")
+        browser.do("hash", hash="#/dead?route=triage")
         unlock(browser)
         browser.wait("document.querySelectorAll('main tbody tr').length === 5")
         assert browser.eval("[...document.querySelectorAll('main button')].filter("
