@@ -221,7 +221,9 @@ def test_records_that_nobody_can_read_are_written_anew(server, scheduler, inbox)
             inbox.redis.hset(inbox.key(name), id, "junk")
     inbox.redis.delete(inbox.key("stamp"))
     assert "--repair records" in findings(server)["records", "bad"][1]
+    inbox.redis.config_set("maxmemory", 1)  # it has to work while Redis is full, too
     assert "deleted the record" in warmq(server, "doctor", "--repair", "records", check=0)
+    inbox.redis.config_set("maxmemory", 0)
     assert ("records", "bad") not in findings(server)
     inbox.ok("hold", "off", "me")
     enqueue(inbox, 1)
