@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MESSAGE_SIZE     256
+#define MESSAGE_SIZE     384
 #define GREETING_WORDS   3
 #define CLIENT_NAME_SIZE 64
+#define CUTS_MAX         3 /* hung up on so often within CUTS_MS, it is no accident */
+#define CUTS_MS          60000
 
 enum state {
 	IDLE,
@@ -40,6 +42,8 @@ struct redis {
 	uint32_t greetings; /* answers of the greeting that are still due */
 
 	struct redis_reply_nodes nodes;
+	bool was_asking;            /* commands were unanswered when it went */
+	uint64_t cuts_ms[CUTS_MAX]; /* when Redis last hung up on us, oldest first */
 	int down_error;
 	char down_message[MESSAGE_SIZE];
 	char client_name[CLIENT_NAME_SIZE];
@@ -98,12 +102,45 @@ on_answer(const struct redisReply *from, void *data)
 	const struct reply *reply = NULL;
 	int error = 0;
 
-	if (!from)
+	if (!from) {
 		error = redis->down_error != 0 ? redis->down_error : ERR_CONNECTION;
-	else
+		redis->was_asking = true;
+	} else {
 		error = redis_reply_convert(&redis->nodes, from, &reply);
+	}
 	arm_for_oldest(redis);
 	pending.fn(redis, error < 0 ? NULL : reply, error, pending.data);
+}
+
+/* Remembers that Redis, which was there, hung up while it was to answer; true if it does
+ * so again and again. */
+static bool
+is_cut_again(struct redis *redis)
+{
+	uint64_t now_ms = uv_now(redis->loop);
+
+	for (size_t i = 1; i < CUTS_MAX; i++)
+		redis->cuts_ms[i - 1] = redis->cuts_ms[i];
+	redis->cuts_ms[CUTS_MAX - 1] = now_ms;
+	return redis->cuts_ms[0] > 0 && now_ms - redis->cuts_ms[0] <= CUTS_MS;
+}
+
+/* Redis tells no client why it hangs up.  Of the reasons to do so at each answer, this is
+ * the one that nobody would guess. */
+static void
+remember_loss(struct redis *redis, int error, const char *message)
+{
+	char text[MESSAGE_SIZE];
+	bool was_cut =
+		redis->state == READY && redis->down_error == 0 && redis->was_asking;
+
+	(void)snprintf(text, sizeof text, "%s%s", message,
+	               was_cut && is_cut_again(redis)
+	                       ? ", again and again while it is to answer. Its log says "
+	                         "why: an answer may have outgrown its "
+	                         "client-output-buffer-limit"
+	                       : "");
+	remember_failure(redis, error, text);
 }
 
 /* The link is gone, and every pending command has been answered. */
@@ -116,7 +153,7 @@ on_gone(int error, const char *message, void *data)
 	redis->link = NULL;
 	if (redis->state == CLOSING)
 		return;
-	remember_failure(redis, error, message);
+	remember_loss(redis, error, message);
 	redis->state = FALLEN;
 	arm(redis, 0);
 }
@@ -247,6 +284,7 @@ redis_connect(struct redis *redis)
 	if (redis->state != IDLE && redis->state != WAITING)
 		return;
 	redis->down_error = 0;
+	redis->was_asking = false;
 	redis->ring_from = 0;
 	redis->state = CONNECTING;
 	arm(redis, redis->options.connect_timeout_ms);

@@ -322,6 +322,48 @@ START_TEST(redis_killed_server_loses_commands_and_the_next_one_is_found)
 }
 END_TEST
 
+static void
+ask_for_much(struct probe *probe)
+{
+	(void)ask(probe, "GET", "much", NULL);
+}
+
+START_TEST(redis_hints_at_its_buffer_limit_when_it_hangs_up_again_and_again)
+{
+	static char much[1 << 20];
+	struct redis_server server;
+	struct redis_options options;
+	struct probe probe;
+
+	redis_server_start(&server, NULL);
+	probe_init(&probe);
+	options = options_for(&probe, server.url);
+	probe_open(&probe, &options);
+	RUN_UNTIL(&probe, probe.ready == 1);
+	memset(much, 'x', sizeof much - 1);
+	ck_assert_int_eq(ask(&probe, "SET", "much", much), 0);
+	{
+		const struct span words[] = { SPAN("CONFIG"), SPAN("SET"),
+			                      SPAN("client-output-buffer-limit"),
+			                      SPAN("normal 100000 0 0") };
+
+		ck_assert_int_eq(redis_command(probe.redis, words, ARRAY_SIZE(words),
+		                               on_reply, &probe),
+		                 0);
+	}
+	RUN_UNTIL(&probe, probe.replies == 2);
+	probe.when_ready = ask_for_much;
+	probe.wait_ms = 1;
+	ask_for_much(&probe);
+	RUN_UNTIL(&probe, probe.down == 2);
+	ck_assert_ptr_null(strstr(probe.down_message, "limit"));
+	RUN_UNTIL(&probe, probe.down == 3);
+	ck_assert_ptr_nonnull(strstr(probe.down_message, "client-output-buffer-limit"));
+	probe_fini(&probe);
+	redis_server_stop(&server, SIGTERM);
+}
+END_TEST
+
 START_TEST(redis_a_stopped_server_times_out)
 {
 	struct redis_server server;
@@ -559,6 +601,7 @@ SUITE_MAIN_WITH_REDIS("redis", redis_answers_commands_in_order,
                       redis_a_missing_server_is_reported_once_per_try,
                       redis_a_refused_tcp_connection_is_reported,
                       redis_killed_server_loses_commands_and_the_next_one_is_found,
+                      redis_hints_at_its_buffer_limit_when_it_hangs_up_again_and_again,
                       redis_a_stopped_server_times_out,
                       redis_a_blocking_command_may_have_its_own_time,
                       redis_a_full_pipeline_refuses_and_recovers,
