@@ -3,8 +3,8 @@
 #include "common/mark.h"
 #include "scheduler/core/state.h"
 
-/* A first reader that was sent later than this without need says little about the lag:
- * it waited for something else, a slot or the pace. */
+/* A first reader that was sent later than this without need says nothing about the lag,
+ * and is no reason to trust: it waited for something else, a slot or the pace. */
 #define PROMPT_MS 500
 
 uint32_t
@@ -70,9 +70,10 @@ model_take_hit(struct core *core, struct model *model, uint64_t offset_ms,
                uint32_t misses)
 {
 	uint64_t lag_ms = MIN(offset_ms, core->config.lag_ms_max);
+	bool is_prompt = offset_ms <= model_check_after(model) + PROMPT_MS;
 
 	VERIFY(model->proofs <= core->config.trust_proofs);
-	if (model->proofs < core->config.trust_proofs && misses == 0)
+	if (misses == 0 && is_prompt && model->proofs < core->config.trust_proofs)
 		if (++model->proofs == core->config.trust_proofs)
 			note_id(core, COMMAND_NOTE_TRUST, model->traits.id, 1,
 			        model->proofs);
@@ -81,7 +82,7 @@ model_take_hit(struct core *core, struct model *model, uint64_t offset_ms,
 		if (model->lag_ms == EVENT_UNKNOWN || lag_ms > model->lag_ms)
 			set_lag(core, model, lag_ms);
 	} else if (model->lag_ms == EVENT_UNKNOWN) {
-		if (offset_ms <= PROMPT_MS)
+		if (is_prompt)
 			set_lag(core, model, lag_ms);
 	} else if (lag_ms < model->lag_ms && lag_ms > model->lag_missed_ms) {
 		set_lag(core, model, lag_ms);

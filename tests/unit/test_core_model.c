@@ -83,6 +83,28 @@ START_TEST(model_a_first_reader_that_was_late_for_other_reasons_teaches_no_lag)
 }
 END_TEST
 
+START_TEST(model_is_not_trusted_for_readers_that_were_late_for_other_reasons)
+{
+	struct core_rig *rig = fresh();
+	struct model *model = model_of(rig);
+	uint32_t proofs = rig->core->config.trust_proofs;
+
+	for (uint32_t i = 0; i < proofs; i++)
+		model_take_hit(rig->core, model, 501, 0);
+	ck_assert(!model_is_trusted(rig->core, model)); /* the lag may be half a second */
+	model_take_miss(rig->core, model, 90);
+	model_take_hit(rig->core, model, 2000, 1);
+	for (uint32_t i = 1; i < proofs; i++)
+		model_take_hit(rig->core, model, 2500, 0);
+	ck_assert(!model_is_trusted(rig->core, model));
+	model_take_hit(rig->core, model, 2501, 0);
+	ck_assert(!model_is_trusted(rig->core, model));
+	model_take_hit(rig->core, model, 2500, 0);
+	ck_assert(model_is_trusted(rig->core, model));
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(model_is_trusted_after_twenty_proofs_in_a_row_until_a_miss)
 {
 	struct core_rig *rig = fresh();
@@ -142,6 +164,7 @@ SUITE_MAIN("core_model", model_before_anything_is_known_the_first_reader_goes_at
            model_lag_after_a_miss_is_that_of_the_next_hit,
            model_lag_is_never_believed_beyond_its_limit,
            model_a_first_reader_that_was_late_for_other_reasons_teaches_no_lag,
+           model_is_not_trusted_for_readers_that_were_late_for_other_reasons,
            model_is_trusted_after_twenty_proofs_in_a_row_until_a_miss,
            model_patience_is_three_times_the_slowest_leader_within_bounds,
            model_life_is_the_ttl_less_a_margin)
