@@ -4,7 +4,7 @@
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_answer.h"
 #include "common/codec/protocol_call.h"
-#include "common/text.h"
+#include "common/info.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -13,37 +13,10 @@
 #define PRESSURE_PERCENT 90
 #define SKEW_MS          5000
 
-/* The value of a line of INFO, empty if there is none. */
-static struct span
-info_line(struct span info, const char *name)
-{
-	struct span line, key;
-
-	while (protocol_cut(&info, '\n', &line)) {
-		if (!protocol_cut(&line, ':', &key) || !line.data ||
-		    !span_equals(key, span_from(name)))
-			continue;
-		if (line.len > 0 && line.data[line.len - 1] == '\r')
-			line.len--;
-		return line;
-	}
-	return SPAN("");
-}
-
-static uint64_t
-info_number(struct span info, const char *name)
-{
-	struct span line = info_line(info, name), whole = SPAN("");
-	uint64_t number = 0;
-
-	(void)protocol_cut(&line, '.', &whole);
-	return text_parse_unsigned(whole, UINT64_MAX, &number) < 0 ? 0 : number;
-}
-
 static bool
-info_is(struct span info, const char *name, const char *value)
+line_is(struct span info, const char *name, const char *value)
 {
-	return span_equals(info_line(info, name), span_from(value));
+	return span_equals(info_find(info, name), span_from(value));
 }
 
 /* ---- parts of INFO --------------------------------------------------------------- */
@@ -51,7 +24,7 @@ info_is(struct span info, const char *name, const char *value)
 static void
 look_at_version(struct doctor *doctor, struct span info)
 {
-	struct span version = info_line(info, "redis_version");
+	struct span version = info_find(info, "redis_version");
 	uint64_t major = info_number(info, "redis_version");
 
 	if (version.len > 0 && major < VERSION_LEAST)
@@ -62,7 +35,7 @@ look_at_version(struct doctor *doctor, struct span info)
 	else
 		doctor_say(doctor, DOCTOR_FINE, "version", NULL, "Redis %.*s",
 		           (int)version.len, version.len > 0 ? version.data : "");
-	doctor->is_replica = info_is(info, "role", "slave");
+	doctor->is_replica = line_is(info, "role", "slave");
 	if (doctor->is_replica)
 		doctor_say(doctor, DOCTOR_BAD, "role",
 		           "name the master in --redis and in warmq.yaml",
@@ -74,8 +47,8 @@ look_at_disk(struct doctor *doctor, struct span info)
 {
 	char command[DOCTOR_COMMAND_SIZE];
 
-	if (info_is(info, "aof_last_write_status", "err") ||
-	    info_is(info, "rdb_last_bgsave_status", "err"))
+	if (line_is(info, "aof_last_write_status", "err") ||
+	    line_is(info, "rdb_last_bgsave_status", "err"))
 		doctor_say(
 			doctor, DOCTOR_BAD, "disk",
 			"make room on the disk of Redis, or give it a folder that it may "
@@ -83,13 +56,13 @@ look_at_disk(struct doctor *doctor, struct span info)
 			"Redis cannot write to its disk: it may refuse jobs, and would "
 			"lose "
 			"them");
-	if (info_is(info, "aof_enabled", "0"))
+	if (line_is(info, "aof_enabled", "0"))
 		doctor_say(
 			doctor, DOCTOR_WARNING, "disk",
 			doctor_command(doctor, command,
 		                       "CONFIG SET appendonly yes (and in redis.conf)"),
 			"the append-only file is off: a restart of Redis loses jobs");
-	else if (info_is(info, "aof_last_write_status", "ok"))
+	else if (line_is(info, "aof_last_write_status", "ok"))
 		doctor_say(doctor, DOCTOR_FINE, "disk", NULL,
 		           "the append-only file is on");
 }
@@ -97,7 +70,7 @@ look_at_disk(struct doctor *doctor, struct span info)
 static void
 look_at_memory(struct doctor *doctor, struct span info)
 {
-	struct span policy = info_line(info, "maxmemory_policy");
+	struct span policy = info_find(info, "maxmemory_policy");
 	uint64_t used = info_number(info, "used_memory"),
 		 limit = info_number(info, "maxmemory");
 	uint64_t percent = limit > 0 ? used / MAX(limit / 100, 1) : 0;
@@ -123,6 +96,26 @@ look_at_memory(struct doctor *doctor, struct span info)
 		           limit > 0 ? "" : ", without a limit (maxmemory 0)");
 }
 
+/* Only newer ones count it. */
+static void
+look_at_clients(struct doctor *doctor, struct span info)
+{
+	uint64_t count = info_number(info, "client_output_buffer_limit_disconnections");
+	char command[DOCTOR_COMMAND_SIZE];
+
+	if (count > 0)
+		doctor_say(
+			doctor, DOCTOR_WARNING, "clients",
+			doctor_command(doctor, command,
+		                       "CONFIG SET client-output-buffer-limit 'normal "
+		                       "0 0 0'"),
+			"since its start Redis has closed connections of clients whose "
+			"answers outgrew client-output-buffer-limit, %llu times; if "
+			"they were WarmQ's, its logs say that Redis hangs up again and "
+			"again",
+			(unsigned long long)count);
+}
+
 static int
 look_at_info(struct doctor *doctor)
 {
@@ -132,6 +125,7 @@ look_at_info(struct doctor *doctor)
 	} parts[] = {
 		{ "persistence", look_at_disk },
 		{ "memory", look_at_memory },
+		{ "stats", look_at_clients },
 	};
 	const struct reply *reply;
 	int code = STORE_TRY(doctor->store, &reply, SPAN("INFO"), SPAN("server"),

@@ -1,6 +1,7 @@
 #include "scheduler/greet.h"
 
 #include "common/codec/protocol.h"
+#include "common/info.h"
 #include "common/text.h"
 #include "scheduler/functions/functions_library.h"
 
@@ -239,44 +240,21 @@ on_policy(struct redis *redis, const struct reply *reply, int error, void *data)
 	ask_version(greet);
 }
 
-static struct span
-find_line(struct span info, const char *name)
-{
-	struct span line, key;
-
-	while (protocol_cut(&info, '\n', &line)) {
-		if (!protocol_cut(&line, ':', &key) || !line.data ||
-		    !span_equals(key, span_from(name)))
-			continue;
-		if (line.len > 0 && line.data[line.len - 1] == '\r')
-			line.len--;
-		return line;
-	}
-	return SPAN("");
-}
-
 static void
 on_info(struct redis *redis, const struct reply *reply, int error, void *data)
 {
 	const struct span words[] = { SPAN("CONFIG"), SPAN("GET"),
 		                      SPAN("maxmemory-policy") };
 	struct greet *greet = data;
-	struct span version, major = SPAN("");
-	uint64_t number = 0;
+	struct span version;
 
 	(void)redis;
 	reply = check(greet, reply, error);
 	if (!reply)
 		return;
-	version = find_line(reply_text(reply), "redis_version");
-	if (version.len > 0) {
-		struct span rest = version;
-
-		(void)protocol_cut(&rest, '.', &major);
-		if (text_parse_unsigned(major, 1000, &number) < 0)
-			number = 0;
-	}
-	if (version.len > 0 && number < VERSION_MAJOR_MIN) {
+	version = info_find(reply_text(reply), "redis_version");
+	if (version.len > 0 &&
+	    info_number(reply_text(reply), "redis_version") < VERSION_MAJOR_MIN) {
 		(void)snprintf(
 			greet->message, sizeof(greet->message),
 			"This is Redis %.*s. WarmQ needs Redis 7.0 or Valkey 7.2 or "
