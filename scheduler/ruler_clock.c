@@ -1,5 +1,6 @@
 #include "scheduler/ruler_clock.h"
 
+#include "common/info.h"
 #include "common/text.h"
 #include "scheduler/ruler_admit.h"
 #include "scheduler/ruler_core.h"
@@ -124,6 +125,7 @@ ask_hold(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		call_text(out, meta_counters[i].field);
 	call_text(out, "cursor");
 	ruler->sizes.asked_ms = now_ms;
+	ruler_unheld_ask(ruler, out);
 }
 
 static void
@@ -170,6 +172,42 @@ write_pressure(struct ruler *ruler, uint64_t percent, struct call_list *out)
 	call_integer(out, (int64_t)percent);
 	call_text(out, "EX");
 	call_integer(out, PRESSURE_SECONDS);
+}
+
+/* How full Redis is, and of what; producers look at `pressure`. */
+static void
+ask_room(struct ruler *ruler, struct call_list *out)
+{
+	if (ruler->health.memory_pressure)
+		write_pressure(ruler, ruler->memory_percent, out);
+	ask_sizes(ruler, out);
+	ask_info(ruler, out);
+}
+
+static bool
+ask_events(struct ruler *ruler, struct call_list *out)
+{
+	if (!ruler_events_are_told(ruler))
+		return false;
+	ruler_events_ask(ruler, out);
+	return true;
+}
+
+static void
+trim(struct ruler *ruler, struct call_list *out)
+{
+	if (ruler_grant_has_cursor(ruler))
+		ruler_grant_trim(ruler, out);
+}
+
+static bool
+ask_books(struct ruler *ruler, struct call_list *out)
+{
+	if (ruler->known.family_shelf.count > BOOKS_FAMILIES)
+		return false;
+	protocol_call_count(out, ruler_tag(ruler, RULER_CALL_BOOKS, 0),
+	                    ruler->config->ns);
+	return true;
 }
 
 void
@@ -221,22 +259,15 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		return true;
 	case RULER_TIMER_EVENTS:
 		*again_ms = now_ms + 1;
-		if (!ruler_events_are_told(ruler))
-			return false;
-		ruler_events_ask(ruler, out);
-		return true;
+		return ask_events(ruler, out);
 	case RULER_TIMER_HOLD:
 		ask_hold(ruler, now_ms, out);
-		ruler_unheld_ask(ruler, out);
 		return true;
 	case RULER_TIMER_WORKERS:
 		ruler_session_look(ruler, out);
 		return true;
 	case RULER_TIMER_INFO:
-		if (ruler->health.memory_pressure)
-			write_pressure(ruler, ruler->memory_percent, out);
-		ask_sizes(ruler, out);
-		ask_info(ruler, out);
+		ask_room(ruler, out);
 		return true;
 	case RULER_TIMER_STATUS:
 		*again_ms = now_ms + config->status_ms;
@@ -244,18 +275,14 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		return false;
 	case RULER_TIMER_TRIM:
 		*again_ms = now_ms + TRIM_MS;
-		if (ruler_grant_has_cursor(ruler))
-			ruler_grant_trim(ruler, out);
+		trim(ruler, out);
 		return false;
 	case RULER_TIMER_LEDGER:
 		*again_ms = now_ms + STORE_MS;
 		return ruler_ledger_store(ruler, now_ms, out);
 	case RULER_TIMER_BOOKS:
 		*again_ms = now_ms + BOOKS_MS;
-		if (ruler->known.family_shelf.count > BOOKS_FAMILIES)
-			return false;
-		protocol_call_count(out, ruler_tag(ruler, RULER_CALL_BOOKS, 0), ns);
-		return true;
+		return ask_books(ruler, out);
 	case RULER_TIMER_COUNT:
 		break;
 	}
@@ -440,22 +467,6 @@ ruler_clock_on_size(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	(void)now_ms;
 	if (index < ARRAY_SIZE(key_sizes))
 		set_size(ruler, key_sizes[index].offset, reply_integer(reply, 0));
-}
-
-static uint64_t
-info_number(struct span info, const char *name)
-{
-	struct span line, key;
-	uint64_t value = 0;
-
-	while (protocol_cut(&info, '\n', &line)) {
-		if (!protocol_cut(&line, ':', &key) || !span_equals(key, span_from(name)))
-			continue;
-		if (line.len > 0 && line.data[line.len - 1] == '\r')
-			line.len--;
-		return text_parse_unsigned(line, UINT64_MAX, &value) < 0 ? 0 : value;
-	}
-	return value;
 }
 
 void

@@ -361,28 +361,44 @@ tell_family(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		ruler_core_tell(ruler, now_ms, &event);
 }
 
-static struct event
-back_event(const struct protocol_event *line)
+static void
+tell_back(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
 {
-	return (struct event){
+	const struct event event = {
 		.kind = EVENT_BACK,
 		.back = { { line->lane.node, line->lane.domain },
 		          line->generation,
 		          ruler_events_role(line->role),
 		          core_back(line->word) },
 	};
+
+	ruler_core_tell(ruler, now_ms, &event);
 }
 
-static struct event
-start_event(const struct protocol_event *line, uint64_t at_ms)
+static void
+tell_start(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
+           const struct protocol_event *line)
 {
-	return (struct event){
+	const struct event event = {
 		.kind = EVENT_START,
 		.start = { { line->lane.node, line->lane.domain },
 		           line->generation,
 		           ruler_events_role(line->role),
 		           at_ms },
 	};
+
+	ruler_core_tell(ruler, now_ms, &event);
+}
+
+static void
+tell_expired(struct ruler *ruler, uint64_t now_ms, const struct protocol_event *line)
+{
+	const struct event event = {
+		.kind = EVENT_EXPIRED,
+		.expired = { { line->lane.node, line->lane.domain }, line->generation },
+	};
+
+	ruler_core_tell(ruler, now_ms, &event);
 }
 
 static void
@@ -417,14 +433,11 @@ static void
 take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
           const struct protocol_event *line)
 {
-	const struct lane_id lane = { line->lane.node, line->lane.domain };
-	struct event event = { .kind = EVENT_TICK };
-
 	ruler_tally_line(ruler, now_ms, at_ms, line);
 	switch (line->kind) {
 	case PROTOCOL_EVENT_START:
-		event = start_event(line, at_ms);
-		break;
+		tell_start(ruler, now_ms, at_ms, line);
+		return;
 	case PROTOCOL_EVENT_BEGAN:
 		tell_usage(ruler, now_ms, at_ms, EVENT_BEGAN, line);
 		return;
@@ -432,8 +445,8 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		tell_usage(ruler, now_ms, at_ms, EVENT_DONE, line);
 		return;
 	case PROTOCOL_EVENT_BACK:
-		event = back_event(line);
-		break;
+		tell_back(ruler, now_ms, line);
+		return;
 	case PROTOCOL_EVENT_TICKET:
 		tell_ticket(ruler, now_ms, at_ms, line);
 		return;
@@ -445,9 +458,8 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 		tell_family(ruler, now_ms, at_ms, line);
 		return;
 	case PROTOCOL_EVENT_EXPIRED:
-		event = (struct event){ .kind = EVENT_EXPIRED,
-			                .expired = { lane, line->generation } };
-		break;
+		tell_expired(ruler, now_ms, line);
+		return;
 	case PROTOCOL_EVENT_SHORT:
 		tell_short(ruler, now_ms, line);
 		return;
@@ -480,7 +492,6 @@ take_line(struct ruler *ruler, uint64_t now_ms, uint64_t at_ms,
 	case PROTOCOL_EVENT_COUNT:
 		return;
 	}
-	ruler_core_tell(ruler, now_ms, &event);
 }
 
 /* ---- a read ---------------------------------------------------------------------- */
