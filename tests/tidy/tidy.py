@@ -303,9 +303,9 @@ def rule_includes(verdict, _options):
 
 
 def archives(build):
-    for folder, _folders, files in os.walk(build):
-        if "meson-private" in folder:
-            continue
+    for folder, folders, files in os.walk(build):
+        # build/mutants is a tree of its own, with a build of its own
+        folders[:] = [name for name in folders if name not in ("meson-private", "mutants")]
         for file in files:
             if file.endswith(".a"):
                 yield os.path.join(folder, file)
