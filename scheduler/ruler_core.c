@@ -74,6 +74,20 @@ keep(struct ruler *ruler, const struct command *command)
 	ruler->pending[at] = *command;
 }
 
+/* For pages: why an account is parked. */
+static void
+remember_park(struct ruler *ruler, const struct command_note *note)
+{
+	uint32_t place = ruler_known_budget_find(&ruler->known, note->id);
+
+	if (place == UINT32_MAX)
+		return;
+	if (note->kind == COMMAND_NOTE_PARKED)
+		ruler->known.budgets[place].parked_by = (uint32_t)note->b + 1;
+	else if (note->kind == COMMAND_NOTE_SPEND)
+		ruler->known.budgets[place].parked_by = EVENT_PRESSURE_SPEND + 1;
+}
+
 void
 ruler_core_take(struct ruler *ruler, uint64_t now_ms)
 {
@@ -93,6 +107,7 @@ ruler_core_take(struct ruler *ruler, uint64_t now_ms)
 			break;
 		case COMMAND_NOTE:
 			ruler_tally_note(ruler, now_ms, &command->note);
+			remember_park(ruler, &command->note);
 			ruler_note_command(ruler, now_ms, &command->note);
 			if (command->note.kind == COMMAND_NOTE_WARM)
 				ruler_warm_take(ruler, command->note.id,

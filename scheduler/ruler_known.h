@@ -80,6 +80,7 @@ struct ruler_budget_name {
 	struct ruler_usage_sum sum;
 	struct outside outside;
 	uint64_t pressures[RULER_PRESSURES]; /* by event_pressure_kind */
+	uint32_t parked_by; /* the kind, and 1, of when it was parked last; 0 not known */
 };
 
 struct ruler_model_name {

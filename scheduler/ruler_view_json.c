@@ -208,6 +208,23 @@ unit_text(enum event_bucket bucket)
 	return (unsigned)bucket < EVENT_BUCKET_COUNT ? texts[bucket] : "units";
 }
 
+static const char *
+parked_text(const struct ruler *ruler, const struct ruler_family *family)
+{
+	static const char *const texts[] = {
+		"", /* by a scheduler before this one */
+		": its provider said 429, over the account's limit",
+		": its provider said 529, overloaded",
+		": its provider answers with errors, or refuses the key",
+		": it has reached its spend cap",
+		": its provider is not reached, or does not answer",
+	};
+	uint32_t by = ruler->known.budgets[family->budget].parked_by;
+
+	_Static_assert(ARRAY_SIZE(texts) == EVENT_PRESSURE_COUNT + 1, "each kind");
+	return by < ARRAY_SIZE(texts) ? texts[by] : "";
+}
+
 /* The same as a sentence, for people who see this for the first time.  `%s` is the pool
  * or the account, `%llu` the number that binds. */
 static void
@@ -234,9 +251,9 @@ put_why(const struct ruler *ruler, const struct ruler_family *family,
 		               pool);
 	else if (view->blocked_on == CORE_BLOCKED_PARKED)
 		(void)snprintf(text, sizeof(text),
-		               "The provider told the account %s to wait: nothing starts "
-		               "there until then.",
-		               budget);
+		               "The account %s is parked%s. Nothing starts there "
+		               "meanwhile.",
+		               budget, parked_text(ruler, family));
 	else if (view->blocked_on == CORE_BLOCKED_WRITING)
 		(void)snprintf(text, sizeof(text),
 		               "One request is writing the prefix; the others wait until "
@@ -274,9 +291,38 @@ put_why(const struct ruler *ruler, const struct ruler_family *family,
 	ruler_view_json_text(out, "why", span_from(text));
 }
 
+/* What to do about it, where there is something to do. */
 static void
-put_block(const struct ruler_family *family, const struct core_family_view *view,
-          struct buffer *out)
+put_advice(const struct ruler *ruler, const struct ruler_family *family,
+           const struct core_family_view *view, struct buffer *out)
+{
+	const struct ruler_budget_name *budget = &ruler->known.budgets[family->budget];
+	const char *pool = ruler->known.pools[family->pool].name;
+	char text[160 + PROTOCOL_BUDGET_SIZE] = "";
+
+	if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
+		(void)snprintf(text, sizeof(text), "start one: warmq-worker --pool %s",
+		               pool);
+	else if (view->blocked_on == CORE_BLOCKED_PAUSED)
+		(void)snprintf(
+			text, sizeof(text),
+			"resume it: warmq family resume, or the button on its page");
+	else if (view->blocked_on == CORE_BLOCKED_ORDER)
+		(void)snprintf(text, sizeof(text),
+		               "more slots of the pool %s start it sooner", pool);
+	else if (view->blocked_on == CORE_BLOCKED_PARKED &&
+	         budget->parked_by == EVENT_PRESSURE_SPEND + 1)
+		(void)snprintf(text, sizeof(text),
+		               "raise the cap at the provider, then say: warmq budget "
+		               "unpark %s",
+		               budget->name);
+	if (text[0])
+		ruler_view_json_text(out, "advice", span_from(text));
+}
+
+static void
+put_block(const struct ruler *ruler, const struct ruler_family *family,
+          const struct core_family_view *view, struct buffer *out)
 {
 	char text[160];
 
@@ -298,10 +344,7 @@ put_block(const struct ruler_family *family, const struct core_family_view *view
 		                     span_from(core_blocked_text(view->blocked_on)));
 		break;
 	}
-	if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
-		ruler_view_json_text(out, "advice",
-		                     SPAN("no worker serves this pool: start one with "
-		                          "--pool"));
+	put_advice(ruler, family, view, out);
 	ruler_view_json_number(out, "blocked_until_ms", view->blocked_until_ms);
 }
 
@@ -367,7 +410,7 @@ put_core(const struct ruler *ruler, const struct ruler_family *family,
 		improve(&view, use);
 	leaf = &view.lanes[view.lanes_count - 1];
 	put_state(ruler, family, leaf, view.blocked_on == CORE_BLOCKED_ELECTED, out);
-	put_block(family, &view, out);
+	put_block(ruler, family, &view, out);
 	put_why(ruler, family, &view, out);
 	put_window(ruler, family, out);
 	ruler_view_json_number(out, "waiting", view.waiting);
@@ -441,7 +484,7 @@ ruler_view_json_reason(const struct ruler *ruler, uint32_t place, struct buffer 
 	ruler_view_json_text(out, "route", span_from(family->route));
 	if (core_family_view(ruler->core, family->id, &view) < 0)
 		return; /* it has gone since the table was taken */
-	put_block(family, &view, out);
+	put_block(ruler, family, &view, out);
 	put_why(ruler, family, &view, out);
 }
 

@@ -86,7 +86,7 @@ function showState() {
 
 function showFoot() {
   const live = app.live;
-  render($("foot"), live ? [h("span", {}, `${model.grouped(live.counts.families)} families in memory`), h("span", {}, `inbox lag ${model.duration(live.inbox_lag_ms)}`),
+  render($("foot"), live ? [h("span", {}, `${model.grouped(live.counts.families)} ${live.counts.families === 1 ? "family" : "families"} in memory`), h("span", {}, `inbox lag ${model.duration(live.inbox_lag_ms)}`),
     live.counts.corrections ? h("span", { class: "red" }, `${model.grouped(live.counts.corrections)} corrections`) : null,
     app.session ? h("span", {}, `namespace ${app.session.namespace}`) : null, app.session ? h("span", {}, `version ${app.session.version}`) : null,
     h("a", { href: "api/v1/overview" }, "JSON"), h("button", { type: "button", class: "plain", "data-do": "help" }, "Keys (?)")] : []);
@@ -197,7 +197,7 @@ function choice(title, options) {
   const box = $("dialog");
   render(box, h("form", { method: "dialog" }, h("h2", { id: "dialog-title" }, title),
     h("ul", { class: "choices" }, options.map((one, index) => h("li", {}, h("button", { value: String(index), class: one.danger ? "danger" : null, disabled: Boolean(one.not) }, one.words),
-      h("span", { class: "detail" }, one.not || one.ask || "")))),
+      h("span", { class: "detail" }, one.not || one.does)))),
     h("div", { class: "actions" }, h("button", { type: "button", "data-do": "close" }, "Close"))));
   box.returnValue = "";
   box.showModal();

@@ -10,16 +10,17 @@ const SHOWN = [["families", "all but single jobs"], ["busy", "with work"], ["hel
 export function familyActions(one) {
   const path = `families/${one.id}`, waiting = one.waiting || 0;
   return [
-    one.paused ? { words: "Resume", path: `${path}/resume`, done: "Resumed." } : { words: "Pause", path: `${path}/pause`, done: "Paused." },
+    one.paused ? { words: "Resume", path: `${path}/resume`, done: "Resumed.", does: "Its jobs start again." }
+      : { words: "Pause", path: `${path}/pause`, done: "Paused.", does: "Nothing of it starts until it is resumed." },
     { words: "Warm", path: `${path}/warm`, done: "One request writes it now.", not: model.whyNotWarm(one),
-      ask: "Write its prefix now, ahead of its jobs? That costs one write, in vain if no job comes while the provider keeps it." },
+      careful: true, does: "One request writes its prefix, ahead of its jobs. That costs one write, in vain if no job comes while the provider keeps it." },
     { words: "Cancel what waits", path: `${path}/cancel`, done: "Cancelled.", danger: true, not: waiting ? "" : "No job waits.",
-      ask: `End ${waiting === 1 ? "the one waiting job" : `all ${model.grouped(waiting)} waiting jobs`} of this family? ${one.running ? "Those that run go on." : ""}`.trim() },
+      careful: true, does: `${waiting === 1 ? "The job that waits ends" : `All ${model.grouped(waiting)} waiting jobs of this family end`}${one.running ? "; those that run go on" : ""}.` },
   ];
 }
 
 function actionButton(one, name) {
-  return button(one.words, "act", { path: one.path, done: one.done, ask: one.ask || "" }, { class: one.danger ? "danger" : null, "aria-label": name ? `${one.words} ${name}` : null });
+  return button(one.words, "act", { path: one.path, done: one.done, ask: one.careful ? one.does : "" }, { class: one.danger ? "danger" : null, "aria-label": name ? `${one.words} ${name}` : null });
 }
 
 export function familyColumns(now, may) {

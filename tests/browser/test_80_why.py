@@ -43,7 +43,7 @@ def test_because_the_account_is_parked(browser, tmp_path):
         stack.send(10)
         family = stack.await_blocked("parked")
         assert family["blocked_until_ms"] > 0
-        follow(browser, stack, "account parked", "The provider told the account main:sonnet to wait")
+        follow(browser, stack, "account parked", "The account main:sonnet is parked: its provider said 429")
         browser.wait_text("until ", ".why .detail")
         browser.wait_text("(in ", ".why .detail")
         browser.do("hash", hash="#/overview")
@@ -83,7 +83,7 @@ def test_because_there_is_no_worker(browser, tmp_path):
         stack.send(10)
         stack.await_blocked("no worker")
         follow(browser, stack, "no worker", "No live worker serves the pool default.")
-        browser.wait_text("start one with --pool", ".why .advice")
+        browser.wait_text("start one: warmq-worker --pool default", ".why .advice")
         browser.do("hash", hash="#/workers")
         browser.wait_text("No worker is alive", "main")
 

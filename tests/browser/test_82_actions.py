@@ -115,7 +115,7 @@ def test_from_the_list_a_family_is_paused_warmed_and_cancelled(browser, tmp_path
         unlock(browser)
         browser.do("click", selector="tbody button:has-text('…')")
         browser.wait_text("Jobs wait: the first of them writes it.", "dialog")
-        browser.wait_text("End all 3 waiting jobs of this family?", "dialog")
+        browser.wait_text("All 3 waiting jobs of this family end.", "dialog")
         assert browser.do("axe") == []
         browser.do("click", selector="dialog button:has-text('Pause')")
         browser.wait_text("Paused.", "#toast")

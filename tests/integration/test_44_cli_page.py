@@ -31,7 +31,7 @@ def test_why_says_what_waits_and_why(scheduler, inbox):
     assert "The scheduler is ruling, holding is on. 15 jobs wait, 0 run in 0 slots." in text
     assert "no worker              12 jobs in 1 family, the oldest for " in text
     assert "triage" in text and "No live worker serves the pool default." in text
-    assert "Advice: no worker serves this pool: start one with --pool." in text
+    assert "Advice: start one: warmq-worker --pool " in text, text
     assert "It is paused: nothing starts until it is resumed." in text
     assert len(text.splitlines()) <= 15
     one = warmq("why", "summaries", url=url_of(scheduler))
