@@ -87,6 +87,18 @@ pressure_text(uint64_t what)
 	return what < ARRAY_SIZE(texts) ? texts[what] : "pressure";
 }
 
+static const char *
+gate_word(uint64_t gate)
+{
+	static const char *const words[LANE_GATE_COUNT] = {
+		[LANE_CLOSED] = "cold",      [LANE_WRITING] = "being written",
+		[LANE_CHECKING] = "checked", [LANE_OPEN] = "warm",
+		[LANE_BYPASS] = "not held",  [LANE_LEAKY] = "not held",
+	};
+
+	return gate < LANE_GATE_COUNT ? words[gate] : "unknown";
+}
+
 /* What it means that a lane's gate moved. */
 static void
 say_gate(struct ruler *ruler, struct ruler_note *note, uint64_t from, uint64_t to,
@@ -97,8 +109,7 @@ say_gate(struct ruler *ruler, struct ruler_note *note, uint64_t from, uint64_t t
 		say_of(ruler, note,
 		       "the prefix is cold again (it was %s); the next job has to write "
 		       "it",
-		       from == LANE_BYPASS ? "not held"
-		                           : lane_gate_text((enum lane_gate)from));
+		       gate_word(from));
 		return;
 	case LANE_WRITING:
 		say_of(ruler, note, "one request writes the prefix, the others are held");

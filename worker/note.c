@@ -25,12 +25,14 @@ say_run(const struct agent_command *command, const struct run *run)
 		                      "goes back to its queue" },
 	};
 	static struct log_site sites[AGENT_NOTE_COUNT];
-	struct log_field fields[RUN_LOG_WHO_MAX + 2] = { { 0 } };
+	struct log_field fields[RUN_LOG_WHO_MAX + 3] = { { 0 } };
 	size_t count;
 
 	if (!lines[command->note].event)
 		return false;
 	count = run_log_who(run, fields);
+	if (command->text.len > 0)
+		fields[count++] = LOG_SPAN("job", command->text);
 	fields[count++] = LOG_NUMBER("slot", command->number);
 	log_write(lines[command->note].level, &sites[command->note],
 	          lines[command->note].event, fields, count);

@@ -305,10 +305,13 @@ take_foreign(struct agent *agent, uint32_t index, uint64_t q, bool was_sent)
 	uint32_t kept = result_find_kept(&agent->results, index, q);
 
 	if (kept != RESULT_NONE) {
-		agent->results.results[kept].in_flight = false;
+		struct result *result = &agent->results.results[kept];
+
+		result->in_flight = false;
 		result_move(&agent->results, kept, RESULT_RESENT);
 		agent->stats.resent++;
-		agent_state_note(agent, AGENT_NOTE_RESENT, index, (struct span){ 0 });
+		agent_state_note(agent, AGENT_NOTE_RESENT, index,
+		                 (struct span){ result->id, result->id_len });
 		return;
 	}
 	MARK(agent_holds_what_it_does_not_know);
