@@ -103,12 +103,12 @@ enum agent_command_kind {
 };
 
 enum agent_note {
-	AGENT_NOTE_SESSION, /* a session began; number: its connection number */
-	AGENT_NOTE_GONE,    /* Redis no longer knows the session */
-	AGENT_NOTE_FENCED,  /* too long without a beat; number: ms since the last */
-	AGENT_NOTE_ORPHAN,  /* the lease of a running job is gone; number: its slot */
-	AGENT_NOTE_UNKNOWN, /* a lease nobody here knows is given back; number: slot */
-	AGENT_NOTE_RESENT,  /* rolled back: a result is sent again; text: its job */
+	AGENT_NOTE_SESSION,  /* a session began; number: its connection number */
+	AGENT_NOTE_GONE,     /* Redis no longer knows the session */
+	AGENT_NOTE_FENCED,   /* too long without a beat; number: ms since the last */
+	AGENT_NOTE_ORPHAN,   /* the lease of a running job is gone; number: its slot */
+	AGENT_NOTE_UNKNOWN,  /* a lease nobody here knows is given back; number: slot */
+	AGENT_NOTE_RESENT,   /* a rollback: a result is sent again; text: its job */
 	AGENT_NOTE_REFUSED,  /* a late result was not wanted; number: its handle */
 	AGENT_NOTE_ACCEPTED, /* a late result was; number: its handle */
 	AGENT_NOTE_ENDED,    /* a running job was cancelled; number: its slot */
