@@ -81,7 +81,8 @@ static const char *
 pressure_text(uint64_t what)
 {
 	static const char *const texts[] = { "429: over our limit", "529: overloaded",
-		                             "errors of the server", "a spend cap",
+		                             "the provider refuses the key",
+		                             "a spend cap",
 		                             "it is not reached, or does not answer" };
 
 	return what < ARRAY_SIZE(texts) ? texts[what] : "pressure";

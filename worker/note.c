@@ -78,6 +78,12 @@ note_log(const struct agent_command *command, const struct run *run)
 		log_warning("a late result was not wanted any more; it was paid in vain",
 		            LOG_SPAN("job", command->text));
 		return;
+	case AGENT_NOTE_REPEATED:
+		log_info("a late result was refused: it had been delivered before its "
+		         "answer "
+		         "was lost, or another run has its job",
+		         LOG_SPAN("job", command->text));
+		return;
 	case AGENT_NOTE_ACCEPTED:
 		log_info("a late result was accepted", LOG_SPAN("job", command->text));
 		return;

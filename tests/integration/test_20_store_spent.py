@@ -99,6 +99,7 @@ def test_a_late_result_that_may_have_been_settled_is_booked_only_if_it_is_taken(
     job, _ = worker.claim(0, 1).jobs
     worker.settle([job], usage=PAID)  # its answer was lost
     assert late(store, ids[0], family, "?77.1") == ["FENCED"]
+    assert not store.meta("late_refused")  # it had arrived: nothing was paid twice
     assert store.events("spent") == []
     store.broken = True  # a rollback: nobody leases it any more
     store.redis.delete(store.key(f"lease:{worker.nonce}"))

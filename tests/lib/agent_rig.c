@@ -86,9 +86,9 @@ static void
 print_command(struct rig *rig, const struct agent_command *command)
 {
 	static const char *const notes[AGENT_NOTE_COUNT] = {
-		"session", "gone",     "fenced",  "orphan",  "unknown", "resent",
-		"refused", "accepted", "ended",   "slow",    "quiet",   "missing",
-		"error",   "timeout",  "shunned", "reached",
+		"session", "gone",     "fenced",   "orphan",  "unknown", "resent",
+		"refused", "repeated", "accepted", "ended",   "slow",    "quiet",
+		"missing", "error",    "timeout",  "shunned", "reached",
 	};
 	char *text = rig->commands_text;
 

@@ -536,7 +536,26 @@ START_TEST(agent_takes_an_empty_slot_as_settled_but_offers_the_result_once_more)
 	EXPECT_CALLS("settle_late usage 1-1 - 0 {} " PAID("?") "\nclaim 2 4 0\n");
 	rig_answer(&rig, "[OK 501000 FENCED]");
 	rig_answer(&rig, NOTHING);
-	EXPECT_COMMANDS("drop 77\nnote refused 77\n");
+	EXPECT_COMMANDS("drop 77\nnote repeated 77\n"); /* not "paid in vain" */
+	rig_fini(&rig);
+}
+END_TEST
+
+/* As after a worker has stood still: what it paid for was not booked by anybody. */
+START_TEST(agent_has_no_doubt_that_a_session_which_is_gone_settled_nothing)
+{
+	begin(1);
+	rig_give(&rig, 1);
+	rig_send(&rig, 0);
+	rig_end(&rig, 0, AGENT_DONE, 77);
+	(void)rig_calls(&rig);
+	rig_answer(&rig, "[GONE]");
+	(void)rig_calls(&rig);
+	rig_answer(&rig, "[OK 501000 1]");
+	EXPECT_CALLS("settle_late usage 1-1 - 0 {} " PAID("") "\nclaim 1 4 0\n");
+	rig_answer(&rig, "[OK 501000 FENCED]");
+	EXPECT_COMMANDS(
+		"session\nnote gone 0\nnote session 1\ndrop 77\nnote refused 77\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -1057,6 +1076,7 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_gives_back_a_claim_whose_answer_was_lost,
            agent_settles_again_what_the_table_still_shows,
            agent_takes_an_empty_slot_as_settled_but_offers_the_result_once_more,
+           agent_has_no_doubt_that_a_session_which_is_gone_settled_nothing,
            agent_gives_back_the_job_claimed_with_a_settle_whose_answer_was_lost,
            agent_lets_paid_requests_run_when_their_lease_is_gone,
            agent_stops_what_was_not_sent_when_its_lease_is_gone,

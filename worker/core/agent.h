@@ -110,6 +110,7 @@ enum agent_note {
 	AGENT_NOTE_UNKNOWN,  /* a lease nobody here knows is given back; number: slot */
 	AGENT_NOTE_RESENT,   /* a rollback: a result is sent again; text: its job */
 	AGENT_NOTE_REFUSED,  /* a late result was not wanted; number: its handle */
+	AGENT_NOTE_REPEATED, /* nor was this one, but it may have been delivered before */
 	AGENT_NOTE_ACCEPTED, /* a late result was; number: its handle */
 	AGENT_NOTE_ENDED,    /* a running job was cancelled; number: its slot */
 	AGENT_NOTE_SLOW,     /* a leader was stopped for its deadline; number: its slot */

@@ -416,16 +416,19 @@ settled_late(struct agent *agent, const struct flight *flight, const struct repl
 		uint32_t index = flight->items[i].result;
 		struct result *result = &agent->results.results[index];
 		bool is_accepted = reply_is(reply_at(reply, 2 + i), "OK");
+		bool is_doubtful = result->attempt.doubtful;
 
 		VERIFY(result->list == RESULT_LATE);
 		agent_state_note(agent,
-		                 is_accepted ? AGENT_NOTE_ACCEPTED : AGENT_NOTE_REFUSED,
+		                 is_accepted   ? AGENT_NOTE_ACCEPTED
+		                 : is_doubtful ? AGENT_NOTE_REPEATED
+		                               : AGENT_NOTE_REFUSED,
 		                 result->outcome.handle,
 		                 (struct span){ result->id, result->id_len });
 		if (is_accepted) {
 			MARK(agent_result_is_late_and_welcome);
 			agent->stats.late_accepted++;
-		} else {
+		} else if (!is_doubtful) {
 			MARK(agent_result_is_late_and_refused);
 			agent->stats.late_refused++;
 		}
@@ -434,16 +437,25 @@ settled_late(struct agent *agent, const struct flight *flight, const struct repl
 	}
 }
 
-/* A call that was refused as a whole: only late results know nothing of the table.  What
- * was to be settled is not. */
+/* What was to be settled by a call that was refused as a whole is not, whatever has
+ * become of its slot since: a beat before it may have said that the session is gone. */
+static void
+clear_doubt(struct agent *agent, const struct flight *flight)
+{
+	for (uint32_t i = 0; flight->kind == FLIGHT_SETTLE && i < flight->items_count;
+	     i++) {
+		const struct flight_item *item = &flight->items[i];
+		struct result *result = &agent->results.results[item->result];
+
+		if (result->slot == item->slot && result->q == item->q)
+			result->attempt.doubtful = false;
+	}
+}
+
+/* Only late results know nothing of the table. */
 static void
 refused(struct agent *agent, const struct flight *flight)
 {
-	for (uint32_t i = 0; flight->kind == FLIGHT_SETTLE && i < flight->items_count;
-	     i++)
-		if (is_settling(agent, &flight->items[i]))
-			agent->results.results[flight->items[i].result].attempt.doubtful =
-				false;
 	if (flight->kind != FLIGHT_LATE)
 		return;
 	for (uint32_t i = 0; i < flight->items_count; i++)
@@ -457,6 +469,7 @@ agent_receive(struct agent *agent, const struct flight *flight, const struct rep
 
 	agent->is_dirty = true;
 	if (!is_ok(agent, flight, reply)) {
+		clear_doubt(agent, flight);
 		refused(agent, flight);
 		return;
 	}
