@@ -14,6 +14,7 @@
 #define PARSE_BYTES  (1u << 20) /* of one batch: a few ms */
 #define ISOLATED_MAX 500        /* entries that go one by one after a death */
 #define REFUSALS_MAX 3
+#define BURIAL_MS    60000 /* from one culprit to the next, if nobody else gets in */
 
 int
 ruler_admit_open(struct ruler *ruler)
@@ -216,6 +217,8 @@ add_entry(struct ruler *ruler, uint64_t now_ms, const struct ruler_page *page,
 
 	if (admit->kills) {
 		admit->kills = false;
+		admit->buries = true;
+		admit->buried_ms = now_ms;
 		ruler_place_dead(ruler, entry);
 		leave_entry(admit);
 		return RULER_PLACE_TAKEN;
@@ -377,6 +380,9 @@ accept(struct ruler *ruler)
 
 	admit->stored = admit->to;
 	admit->refusals = 0;
+	if (!admit->buries)
+		admit->buried_ms = 0;
+	admit->buries = false;
 	admit->noted = false;
 	if (admit->isolates && --admit->isolated == 0)
 		admit->isolates = false;
@@ -422,14 +428,41 @@ ruler_admit_need(struct ruler *ruler, const struct reply *reply)
 	}
 }
 
+static bool
+begins_with(struct span text, const char *word)
+{
+	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
 /* Our function looked at the entries and did not like them.  Everything else (a disk that
- * is full, a replica, a script that runs for ever) says nothing about them. */
+ * is full, a replica, a script that runs for ever, a library of another release, a key of
+ * a wrong type or without rights that was met inside) says nothing about them. */
 static bool
 is_about_entries(struct span text)
 {
-	static const char ours[] = "ERR warmq ";
+	static const char ours[] = "ERR warmq admit: ";
+	static const char *const inside[] = {
+		"WRONGTYPE ", "OOM ",       "MISCONF ", "READONLY ",
+		"NOPERM ",    "NOREPLICAS", "ERR ACL ", "ERR The user ",
+	};
 
-	return text.len > strlen(ours) && memcmp(text.data, ours, strlen(ours)) == 0;
+	if (!begins_with(text, ours))
+		return false;
+	text.data += strlen(ours);
+	text.len -= strlen(ours);
+	for (size_t i = 0; i < ARRAY_SIZE(inside); i++) {
+		if (begins_with(text, inside[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Who is refused right behind one that was buried may be as innocent as that one was:
+ * a bug in what all of them need would bury the whole inbox within a second. */
+static bool
+is_suspect(const struct ruler_admit *admit, uint64_t now_ms)
+{
+	return admit->buried_ms == 0 || now_ms >= admit->buried_ms + BURIAL_MS;
 }
 
 static void
@@ -442,7 +475,9 @@ refuse(struct ruler *ruler, uint64_t now_ms, struct span text)
 		ruler, RULER_ERROR,
 		"Redis refused to admit entries behind %s, which are tried again: %.*s",
 		admit->stored.entry, (int)MIN(text.len, 200), text.data);
-	if (!is_about_entries(text) || ++admit->refusals > REFUSALS_MAX) {
+	admit->buries = false;
+	if (!is_about_entries(text) || ++admit->refusals > REFUSALS_MAX ||
+	    (alone && !is_suspect(admit, now_ms))) {
 		ruler_rule_retry(ruler, now_ms, 1000);
 		return;
 	}

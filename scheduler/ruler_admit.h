@@ -13,7 +13,10 @@
  * at one cursor entries go one by one, each announced before it is looked at, and the one
  * whose announcement is found at the next take-over is dead without being looked at.  The
  * announcement goes before its admission is sent, and who finds his own is alive: a link
- * that was lost says nothing against the entry. */
+ * that was lost says nothing against the entry.
+ *
+ * An entry that Redis refuses when it comes alone is buried, too; but only one a minute
+ * as long as no other is admitted: then it is not the entries that are wrong. */
 #ifndef SCHEDULER_RULER_ADMIT_H
 #define SCHEDULER_RULER_ADMIT_H
 

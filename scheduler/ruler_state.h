@@ -185,8 +185,10 @@ struct ruler_admit {
 	bool waits;                    /* for a segment or a prefix */
 	bool isolates;                 /* one entry at a time, with a note before */
 	bool noted;                    /* that note is written */
-	bool kills;        /* the next entry killed its reader: do not parse it */
-	uint32_t isolated; /* entries to go */
+	bool kills;         /* the next entry killed its reader: do not parse it */
+	bool buries;        /* the batch is such an entry */
+	uint64_t buried_ms; /* when; 0: others have been admitted since */
+	uint32_t isolated;  /* entries to go */
 	uint32_t tries, refusals;
 	uint32_t serial; /* of the batch */
 	uint32_t jobs_count, families_count, parsed_bytes;

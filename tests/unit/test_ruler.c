@@ -411,6 +411,24 @@ START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
 }
 END_TEST
 
+/* What is wrong with all of them is the fault of none. */
+START_TEST(ruler_buries_one_a_minute_while_nobody_is_admitted)
+{
+	static const char denied[] = "!ERR warmq admit: ERR value is not an integer";
+	uint32_t count;
+
+	rig_rule(&rig);
+	rig_inbox(&rig, "[[6-0 " SMALL "] [7-0 " SMALL "]]");
+	rig_answer(&rig, rig_expect(&rig, "admit"), denied);
+	rig_answer(&rig, rig_expect(&rig, "admit"), denied);
+	(void)rig_group(rig_expect(&rig, "admit"), 'D', &count);
+	ck_assert_uint_eq(count, 1);
+	rig_answer(&rig, rig_expect(&rig, "admit"), "[OK 1000]");
+	rig_answer(&rig, rig_expect(&rig, "admit"), denied);
+	ck_assert_int_eq(phase(), RULER_ASKING); /* 7-0 is tried again, for a minute */
+}
+END_TEST
+
 /* A link that loses answers must not make an entry look like one that kills. */
 START_TEST(ruler_takes_an_announcement_back_before_it_admits)
 {
@@ -435,6 +453,9 @@ START_TEST(ruler_buries_nobody_for_a_redis_that_cannot_write)
 		"!READONLY You can't write against a read only replica.",
 		"!BUSY Redis is busy running a script.",
 		"!ERR Error running script: Script killed by user with FUNCTION KILL.",
+		"!ERR warmq admit: WRONGTYPE Operation against a key holding the wrong",
+		"!ERR warmq admit: ERR The user executing the script can't access",
+		"!ERR warmq speaks protocol 2, not 1",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		rig_rule(&rig);
@@ -993,6 +1014,7 @@ main(void)
 		ruler_sends_the_same_jobs_again_with_what_is_needed,
 		ruler_that_is_always_told_need_gives_up_its_memory,
 		ruler_isolates_what_redis_refuses_and_buries_the_culprit,
+		ruler_buries_one_a_minute_while_nobody_is_admitted,
 		ruler_takes_an_announcement_back_before_it_admits,
 		ruler_buries_nobody_for_a_redis_that_cannot_write,
 		ruler_counts_from_now_what_an_id_from_the_future_asks_for,
