@@ -122,6 +122,8 @@ error_advice(struct span text)
 		            "--redis." },
 		{ "ERR max number of clients",
 		  " Raise maxclients of Redis, or let others close connections." },
+		{ "ERR warmq speaks protocol",
+		  " This `warmq` is of another release than the scheduler that rules." },
 		{ "MISCONF", " `warmq doctor` says what is wrong with its disk." },
 	};
 

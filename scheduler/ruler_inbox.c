@@ -298,7 +298,8 @@ check_clock(struct ruler *ruler, uint64_t now_ms, const struct ruler_entry *last
 		ruler_note_job(
 			ruler, RULER_ERROR, last->id, SPAN(""),
 			"an entry of the inbox has an id %llu s ahead of the clock of "
-			"Redis: whoever writes ids must use *",
+			"Redis: that clock went back, or somebody writes ids of his own "
+			"and must use *",
 			(unsigned long long)(last->ms - now_ms) / 1000);
 }
 

@@ -378,6 +378,29 @@ is_whole(const struct run_http_work *work, const struct assemble_result *result)
 	return work->assemble && result->complete;
 }
 
+/* A job that ends dead for it shows what came: a page of a proxy, an answer in some other
+ * format. */
+static void
+finish_unfinished(struct run_http_work *work, const struct assemble_result *result)
+{
+	struct answer answer = { 0 };
+
+	(void)snprintf(answer.type, sizeof answer.type, "%s",
+	               work->is_stream ? "cut_off" : "not_json");
+	(void)snprintf(
+		answer.text, sizeof answer.text, "%s",
+		work->is_stream
+			? "The provider's stream ended in the middle of the answer."
+			: "The provider's answer is not what it should be: no "
+			  "JSON.");
+	work->run->outcome.usage = run_http_spent_usage(work);
+	run_http_keep_error(work, result->body);
+	upstream_redact(work->run->context->upstreams, work->error_body.data,
+	                work->error_body.len);
+	write_dead(work, answer.type, &answer);
+	run_http_fail(work->run, AGENT_RETRY, answer.type, answer.text, 0, 0);
+}
+
 static void
 finish_good(struct run_http_work *work)
 {
@@ -396,14 +419,7 @@ finish_good(struct run_http_work *work)
 		return;
 	}
 	if (!is_whole(work, &result)) {
-		run->outcome.usage = run_http_spent_usage(work);
-		run_http_fail(run, AGENT_RETRY, work->is_stream ? "cut_off" : "not_json",
-		              work->is_stream
-		                      ? "The provider's stream ended in the middle "
-		                        "of the answer."
-		                      : "The provider's answer is not what it "
-		                        "should be: no JSON.",
-		              0, 0);
+		finish_unfinished(work, &result);
 		return;
 	}
 	finish_done(work, &result);

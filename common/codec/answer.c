@@ -215,19 +215,23 @@ static void
 describe(struct answer *answer, const struct fault *fault, int status)
 {
 	const char *word = fault->type[0] ? fault->type : fault->code;
+	const char *next = what_now(answer);
 
+	if (status >= 300 && status < 400 && answer->kind == ANSWER_FATAL)
+		next = "It redirects, and keys are sent nowhere else: set the upstream's "
+		       "url to where it is now.";
 	if (word[0])
 		(void)snprintf(answer->type, sizeof answer->type, "%s", word);
 	else
-		(void)snprintf(answer->type, sizeof answer->type, "http %d", status);
+		(void)snprintf(answer->type, sizeof answer->type, "http_%d", status);
 	if (status == 0)
 		say(answer, "No answer: %s%s %s",
 		    fault->message[0] ? fault->message : "lost",
-		    full_stop(fault->message), what_now(answer));
+		    full_stop(fault->message), next);
 	else
-		say(answer, "%d %s%s%s%s %s", status, answer->type,
+		say(answer, "%d%s%s%s%s%s %s", status, word[0] ? " " : "", word,
 		    fault->message[0] ? ": " : "", fault->message,
-		    full_stop(fault->message), what_now(answer));
+		    full_stop(fault->message), next);
 }
 
 void

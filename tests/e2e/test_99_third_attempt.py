@@ -20,6 +20,26 @@ def test_a_reset_behind_an_answer_leaves_the_answer(tmp_path):
     assert odd.requests == 50
 
 
+def test_a_page_in_place_of_an_answer_is_shown(tmp_path):
+    """All that was said was "no JSON", of an answer that may have been paid for."""
+    page = Answerer("page", b"content-type: text/html\r\n", b"<html>log in first</html>")
+    moved = Answerer("moved", b"location: https://else.where/\r\n", b"")
+    moved.bytes = moved.bytes.replace(b"200 OK", b"301 Moved")
+    with Fleet(tmp_path, upstream_options=page.yaml() + moved.yaml()) as fleet:
+        fleet.start_all()
+        for each in (page, moved):
+            fleet.enqueue([anthropic_body("hi")], upstream=each.name, reply=each.name,
+                          attempts=1)
+        shown, = fleet.collect(1, reply="page").values()
+        assert (shown["reason"], shown["http_status"]) == ("not_json", 200)
+        assert (shown["format"], shown["body"]) == ("text", "<html>log in first</html>")
+        sent, = fleet.collect(1, reply="moved").values()
+        assert sent["reason"] == "http_301"
+        assert "set the upstream's url" in sent["text"]
+    page.close()
+    moved.close()
+
+
 # ---- programs ----------------------------------------------------------------------------
 
 def test_an_answer_that_a_full_disk_cuts_off_does_not_look_whole(tmp_path):

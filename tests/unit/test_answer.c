@@ -288,11 +288,14 @@ START_TEST(answer_texts_say_what_happened_and_what_now)
 	ck_assert_str_eq(classify(0, "connection reset by peer", NULL).text,
 	                 "No answer: connection reset by peer. It counts as an attempt.");
 	ck_assert_str_eq(classify(502, "<html>\nBad", NULL).text,
-	                 "502 http 502: <html>\\nBad. It counts as an attempt.");
+	                 "502: <html>\\nBad. It counts as an attempt.");
 	ck_assert_str_eq(classify(500, "{\"error\":{\"message\":\"Sorry!\"}}", NULL).text,
-	                 "500 http 500: Sorry! It counts as an attempt.");
-	ck_assert_str_eq(classify(500, "", NULL).text,
-	                 "500 http 500. It counts as an attempt.");
+	                 "500: Sorry! It counts as an attempt.");
+	ck_assert_str_eq(classify(500, "", NULL).text, "500. It counts as an attempt.");
+	ck_assert_str_eq(classify(500, "", NULL).type, "http_500"); /* one word */
+	ck_assert_str_eq(classify(301, "", NULL).text,
+	                 "301. It redirects, and keys are sent nowhere else: set the "
+	                 "upstream's url to where it is now.");
 	for (enum answer_kind i = 0; i < ANSWER_COUNT; i++)
 		ck_assert_ptr_nonnull(answer_kind_name(i));
 }
@@ -306,7 +309,7 @@ START_TEST(answer_a_marker_of_the_job_s_own_is_its_own_fault)
 	ck_assert_int_eq(answer.kind, ANSWER_BAD_MARKER);
 	answer_blame_job(&answer);
 	ck_assert_int_eq(answer.kind, ANSWER_FATAL);
-	ck_assert_str_eq(answer.text, "400 http 400: 5 cache_control. "
+	ck_assert_str_eq(answer.text, "400: 5 cache_control. "
 	                              "Sending it again would not help.");
 }
 END_TEST
