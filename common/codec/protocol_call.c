@@ -267,9 +267,14 @@ add_attempt(struct call_list *list, const struct protocol_late *late)
 }
 
 void
-protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns)
+protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns,
+                          uint64_t of)
 {
 	protocol_call_open(list, tag, ns, "settle_late");
+	if (of != 0) {
+		call_text(list, "of");
+		add_nonce(list, of);
+	}
 	call_text(list, "usage");
 }
 

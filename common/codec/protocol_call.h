@@ -129,7 +129,9 @@ void protocol_call_release_slot(struct call_list *list, uint32_t slot, uint64_t 
                                 bool sent, const struct protocol_usage *usage);
 void protocol_call_bye(struct call_list *list, uint64_t tag, struct span ns,
                        struct protocol_session session);
-void protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns);
+/* `of`: nonce of a dead session, whose leases are nobody's; 0: of none. */
+void protocol_call_settle_late(struct call_list *list, uint64_t tag, struct span ns,
+                               uint64_t of);
 void protocol_call_settle_late_job(struct call_list *list, struct span id,
                                    const struct protocol_delivery *delivery,
                                    const struct protocol_late *late);

@@ -258,13 +258,13 @@ end
 
 -- ---- late --------------------------------------------------------------------------
 
--- The ids that somebody leases right now, of those in `wanted`.
-local function leased_among(wanted)
+-- The ids that somebody else than `dead` leases right now, of those in `wanted`.
+local function leased_among(wanted, dead)
 	local leased = {}
 	for _, set in ipairs({ key.workers, key.dying }) do
 		local nonces = call('ZRANGE', set, 0, -1)
 		for i = 1, #nonces do
-			local rows = table_read(key.ns .. 'lease:' .. nonces[i])
+			local rows = nonces[i] ~= dead and table_read(key.ns .. 'lease:' .. nonces[i]) or {}
 			for j = 1, #rows do
 				local id = lease_parse(rows[j][2]).id
 				if wanted[id] then
@@ -337,11 +337,15 @@ end
 
 -- settle_late (id reply result_ttl result)…
 -- settle_late usage (id reply result_ttl result attempt usage)…
+-- settle_late of nonce …      what a dead session still leases is nobody's
 local function settle_late()
 	local wanted = {}
-	local first, width = 2, 4
-	if argv[2] == 'usage' then
-		first, width = 3, 6
+	local first, width, dead = 2, 4, nil
+	if argv[first] == 'of' then
+		first, dead = 4, nonce_at(3)
+	end
+	if argv[first] == 'usage' then
+		first, width = first + 1, 6
 	end
 	for i = first, argc, width do
 		if not is_job(argv[i]) then
@@ -351,7 +355,7 @@ local function settle_late()
 		text_at(i + width - 1, width == 6 and 'usage' or 'result')
 		wanted[argv[i]] = true
 	end
-	local leased = leased_among(wanted)
+	local leased = leased_among(wanted, dead)
 	local answer = { 'OK', now }
 	for i = first, argc, width do
 		local id = argv[i]

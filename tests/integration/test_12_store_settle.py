@@ -346,6 +346,25 @@ def test_a_late_result_of_a_job_that_runs_again_is_fenced_16(store):
     assert store.replies("box") == [f"result of {ids[0]}"]
 
 
+def test_what_a_dead_process_still_leases_is_settled_for_it_before_others_get_it_16(store):
+    family, ids = opened(store, count=3)
+    store.reap()
+    gone = Worker(store)
+    gone.claim(0, 1)
+    other = Worker(store)
+    [job] = other.claim(0).jobs
+    assert store.ok("settle_late", "of", gone.nonce, "usage", ids[0], "box", 60000, "paid for",
+                    "", "", ids[2], "box", 60000, "fenced", "", "") == ["OK", "FENCED"]
+    assert store.ok("settle_late", "of", other.nonce, ids[1], "box", 60000, "x") == ["FENCED"]
+    assert store.replies("box") == ["paid for"]
+    Worker(store, replaces=gone.nonce)
+    assert other.claim(1, 2).ids == [ids[1]], "it comes back without the one that has ended"
+    assert store.redis.exists(store.key("ended"), store.key(f"past:{ids[0]}")) == 0
+    assert other.settle([job], reply="box").problems == []
+    with pytest.raises(redis.ResponseError, match="16 hex digits"):
+        store.ok("settle_late", "of", "x", ids[1], "", 60000, "late")
+
+
 def test_a_claim_undone_by_a_rollback_heals_10_r3(store):
     # The job is in ready again, the worker runs it: attach does not show the slot, and
     # the result is delivered by the late rule.

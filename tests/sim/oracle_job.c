@@ -87,6 +87,15 @@ is_settled_here(const struct oracle *oracle, uint32_t index)
 	return false;
 }
 
+/* Whoever says so has taken the place of that session's process. */
+static bool
+is_of_dead(const struct oracle *oracle, uint32_t lease)
+{
+	return span_equals(oracle_book_word(oracle, ORACLE_WORD_NONCE), SPAN("of")) &&
+	       span_equals(oracle_book_word(oracle, ORACLE_WORD_NONCE + 1),
+	                   span_from(oracle->leases[lease].nonce));
+}
+
 /* Results come from the lease's holder, from a late worker if nobody has the job, or
  * from whoever ends a job without a worker. */
 static void
@@ -99,7 +108,8 @@ judge_author(struct oracle *oracle, uint32_t index)
 	    !is_settled_here(oracle, index))
 		oracle_fail(oracle, "token", "%s ended %s without holding its lease",
 		            oracle->function, job->id);
-	if (strcmp(oracle->function, "settle_late") == 0 && job->lease != ORACLE_NONE)
+	if (strcmp(oracle->function, "settle_late") == 0 && job->lease != ORACLE_NONE &&
+	    !is_of_dead(oracle, job->lease))
 		oracle_fail(oracle, "late",
 		            "a late result ended %s, which somebody holds", job->id);
 }

@@ -86,6 +86,67 @@ START_TEST(agent_offers_batch_behind_batch_what_an_earlier_process_left_before_i
 }
 END_TEST
 
+/* It hands the leases of the dead process back, and others would claim what is done. */
+START_TEST(agent_offers_what_its_predecessor_left_before_it_says_hello)
+{
+	struct agent_config config = rig_config(1);
+
+	config.replaces = 0xabc;
+	rig_init(&rig, &config);
+	leave(1);
+	agent_late_more(rig.agent, rig.now_ms, true);
+	rig_connect(&rig);
+	EXPECT_CALLS("settle_late of 0000000000000abc usage 3-1 box 5 R - -\n");
+	rig_answer(&rig, "[OK 501000 OK]");
+	EXPECT_CALLS(""); /* the shell has to say what else there is */
+	leave(1);
+	agent_late_more(rig.agent, rig.now_ms, false);
+	rig_step(&rig);
+	EXPECT_CALLS("settle_late of 0000000000000abc usage 3-1 box 5 R - -\n");
+	rig_answer(&rig, "[OK 501000 FENCED]");
+	EXPECT_CALLS("hello w p 1 * 30000 0000000000000abc 600000\n");
+	rig_answer(&rig, "[OK 501000 1]");
+	EXPECT_CALLS("claim 1 1 0\n");
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(agent_says_hello_first_to_functions_that_know_no_better)
+{
+	struct agent_config config = rig_config(1);
+
+	config.replaces = 0xabc;
+	rig_init(&rig, &config);
+	leave(1);
+	rig_connect(&rig);
+	(void)rig_calls(&rig);
+	rig_answer(&rig, "!ERR warmq settle_late: id: expected a job id, got of");
+	rig_pass(&rig, 1000);
+	EXPECT_CALLS("hello w p 1 * 30000 0000000000000abc 600000\n");
+	rig_answer(&rig, "[OK 501000 1]");
+	EXPECT_CALLS("settle_late usage 3-1 box 5 R - -\n");
+	rig_answer(&rig, "[OK 501000 OK]");
+	EXPECT_CALLS("claim 1 1 0\n");
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(agent_offers_to_its_predecessors_session_again_after_a_loss)
+{
+	struct agent_config config = rig_config(1);
+
+	config.replaces = 0xabc;
+	rig_init(&rig, &config);
+	leave(1);
+	rig_connect(&rig);
+	(void)rig_calls(&rig);
+	rig_lose(&rig);
+	rig_connect(&rig);
+	EXPECT_CALLS("settle_late of 0000000000000abc usage 3-1 box 5 R - -\n");
+	rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(agent_claims_nothing_while_more_of_an_earlier_process_is_to_come)
 {
 	begin(1);
@@ -156,6 +217,9 @@ END_TEST
 
 SUITE_MAIN("agent_late", agent_offers_results_of_its_own_that_are_late_once_a_second,
            agent_offers_batch_behind_batch_what_an_earlier_process_left_before_it_claims,
+           agent_offers_what_its_predecessor_left_before_it_says_hello,
+           agent_says_hello_first_to_functions_that_know_no_better,
+           agent_offers_to_its_predecessors_session_again_after_a_loss,
            agent_claims_nothing_while_more_of_an_earlier_process_is_to_come,
            agent_offers_late_results_again_after_a_loss,
            agent_spools_paid_results_that_it_cannot_deliver_for_a_second,

@@ -226,9 +226,9 @@ void agent_ended(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q
                  const struct agent_outcome *outcome);
 
 /* Offers a result of an earlier process; only while agent_late_room answers true.  Their
- * jobs wait in Redis as if nobody had done them: batch follows batch, and nothing is
- * claimed before Redis has answered for all, those included of which agent_late_more has
- * said that they are still to be offered. */
+ * jobs lie in Redis as if nobody had done them: batch follows batch, ahead of the hello
+ * that hands the predecessor's leases back, and nothing is claimed before Redis has
+ * answered for all.  agent_late_more: there are more that could not be offered yet. */
 void agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late);
 bool agent_late_room(const struct agent *agent);
 void agent_late_more(struct agent *agent, uint64_t now_ms, bool more);

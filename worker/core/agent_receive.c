@@ -70,6 +70,7 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 	case PROTOCOL_CURSOR:
 	case PROTOCOL_NEED:
 	case PROTOCOL_HELD:
+		agent->late_is_refused |= flight->kind == FLIGHT_LATE;
 		agent_state_note(agent, AGENT_NOTE_ERROR, flight->kind,
 		                 reply_text(reply));
 		pause_and_read(agent);

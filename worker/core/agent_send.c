@@ -475,7 +475,6 @@ send_late(struct agent *agent, struct call_list *calls)
 	struct result_pool *pool = &agent->results;
 	uint32_t index = result_first(pool, RESULT_LATE);
 	struct flight *flight;
-	size_t bytes = 0;
 
 	if (!late_is_waiting(agent) || agent->now_ms < late_due_ms(agent))
 		return;
@@ -483,14 +482,15 @@ send_late(struct agent *agent, struct call_list *calls)
 	                     outcome_bytes(&pool->results[index].outcome));
 	if (!flight)
 		return;
-	protocol_call_settle_late(calls, flight->tag, agent->config.ns);
+	protocol_call_settle_late(calls, flight->tag, agent->config.ns,
+	                          agent->phase == AGENT_UP ? agent->replaces : 0);
 	for (; index != RESULT_NONE && flight->items_count < LATE_MAX;
 	     index = result_next(pool, index)) {
 		struct result *result = &pool->results[index];
 		struct protocol_delivery delivery = delivery_of(&result->outcome);
+		size_t bytes = outcome_bytes(&result->outcome);
 		struct protocol_late late;
 
-		bytes = outcome_bytes(&result->outcome);
 		if (!call_fits(calls, 8, (uint32_t)(bytes + AGENT_CALL_BYTES)))
 			break;
 		late = result->attempt;
@@ -534,13 +534,25 @@ may_greet(const struct agent *agent)
 	return agent->phase == AGENT_UP && flight_count(&agent->flights) == 0;
 }
 
+/* A greeting gives the predecessor's jobs away: what lies on disk is offered before. */
+static bool
+late_comes_first(const struct agent *agent)
+{
+	return agent->replaces != 0 && !agent->has_session && !agent->late_is_refused &&
+	       (agent->late_inherited > 0 || agent->late_more);
+}
+
 void
 agent_send_due(struct agent *agent, struct call_list *calls)
 {
 	if (agent->phase == AGENT_READY && agent->attach_due)
 		agent->phase = AGENT_UP;
-	if (may_greet(agent) && agent->now_ms >= agent->greet_at_ms)
-		send_greeting(agent, calls);
+	if (may_greet(agent) && agent->now_ms >= agent->greet_at_ms) {
+		if (late_comes_first(agent))
+			send_late(agent, calls);
+		else
+			send_greeting(agent, calls);
+	}
 	if (agent->phase != AGENT_READY)
 		return;
 
@@ -564,8 +576,10 @@ agent_send_deadline(const struct agent *agent)
 {
 	uint64_t deadline = AGENT_DEADLINE_NONE;
 
-	if (may_greet(agent))
-		return agent->greet_at_ms;
+	if (may_greet(agent)) /* or the shell has to say what else there is */
+		return late_comes_first(agent) && !late_is_waiting(agent)
+		               ? deadline
+		               : agent->greet_at_ms;
 	if (agent->phase != AGENT_READY)
 		return deadline;
 	if (beat_is_due(agent))

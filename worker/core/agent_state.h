@@ -78,6 +78,7 @@ struct agent {
 	uint64_t late_at_ms;
 	uint32_t late_inherited; /* late results of an earlier process */
 	bool late_more;          /* the shell has more of them */
+	bool late_is_refused;    /* ahead of a greeting: by functions that are older */
 	uint64_t spool_at_ms;
 
 	bool is_quiet;       /* told to claim nothing; outlives the session */
