@@ -104,6 +104,8 @@ put_core(const struct ruler *ruler, struct buffer *out)
 	const struct number numbers[] = {
 		{ "warmq_elections_total", "Writers chosen for a cold prefix.",
 		  counts.elections },
+		{ "warmq_pool_switches_total", "Times a pool turned to a further prefix.",
+		  counts.switches },
 		{ "warmq_prefix_opened_total", "Times a prefix was found readable.",
 		  counts.opened },
 		{ "warmq_prefix_closed_total", "Times a readable prefix went cold.",

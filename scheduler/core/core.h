@@ -204,6 +204,7 @@ struct core_counts {
 	uint32_t families, lanes;
 	uint32_t lanes_by_gate[LANE_GATE_COUNT];
 	uint64_t steps, elections, proofs, misses, opened, closed, revoked;
+	uint64_t switches; /* times a pool turned to a further family */
 };
 
 struct core_counts core_counts(const struct core *core);

@@ -210,8 +210,10 @@ family_settle(struct core *core, uint32_t index)
 		pool_set_overdue(core, index, false);
 	if (state != family->state) {
 		move(core, index, state);
-		if (!was_active && is_active(family) && family->rank == POOL_RANK_LAST)
+		if (!was_active && is_active(family) && family->rank == POOL_RANK_LAST) {
 			family->rank = pool_rank(core);
+			core->counts.switches++;
+		}
 	}
 	set_linger(core, family);
 	family_arm(core, index);
@@ -243,6 +245,7 @@ family_activate(struct core *core, uint32_t index)
 	VERIFY(family->state == FAMILY_WAITING);
 	VERIFY(family->waiting > 0);
 	family->rank = pool_rank(core);
+	core->counts.switches++;
 	move(core, index, FAMILY_COLD);
 	set_linger(core, family);
 	family_arm(core, index);

@@ -290,6 +290,7 @@ pool_set_overdue(struct core *core, uint32_t index, bool overdue)
 		pool->overdue++;
 		family->overdue_ms = core->now_ms;
 		family->rank = rank_overdue(core);
+		core->counts.switches++;
 		note_id(core, COMMAND_NOTE_OVERDUE, family->id,
 		        core->now_ms - family->oldest_ms, pool->max_wait_ms);
 	} else {
