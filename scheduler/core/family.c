@@ -462,7 +462,9 @@ family_take_glance(struct core *core, const struct event_glanced *glanced)
 	family_count(core, index, glanced->backlog, glanced->in_use);
 	family_take_head(core, index, glanced->head_ms);
 	credit_take_look(core, index, glanced->in_use, glanced->backlog);
+	/* Who came after slots were left free says nothing: they are filled now. */
 	if (family->state == FAMILY_READY && glanced->backlog > 0 &&
+	    glanced->head_ms < core->pools[family->pool].short_ms &&
 	    core->pools[family->pool].short_ms + LOOK_GAP_MS > core->now_ms)
 		pacer_take_bound(core, family->budget);
 }

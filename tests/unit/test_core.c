@@ -357,6 +357,42 @@ START_TEST(core_explains_drain_order_and_pauses)
 }
 END_TEST
 
+/* A look at a family finds jobs although slots were left free a moment ago. */
+static bool
+is_bound_by(struct core_rig *rig, uint64_t head_ms, uint64_t short_ms)
+{
+	struct family *family = &rig->core->families[0];
+	struct event event = { .kind = EVENT_GLANCED };
+
+	rig->core->pacers[0].bound_ms = 0;
+	rig->core->pools[family->pool].short_ms = short_ms;
+	family->glance_flight = true;
+	event.glanced = (struct event_glanced){
+		.family = family->id,
+		.status = EVENT_STATUS_DONE,
+		.backlog = 5,
+		.head_ms = head_ms,
+	};
+	core_rig_feed(rig, &event);
+	ck_assert_int_eq(family->state, FAMILY_READY);
+	return pacer_is_bound(rig->core, &rig->core->pacers[0]);
+}
+
+START_TEST(core_takes_only_jobs_that_were_there_for_held_back_by_the_budget)
+{
+	struct core_rig *rig = core_rig_fresh(50);
+	uint64_t now_ms;
+
+	(void)core_rig_admit(rig, "S", 40);
+	core_rig_run(rig, 4000);
+	now_ms = rig->now_ms;
+	ck_assert(is_bound_by(rig, now_ms - 300, now_ms - 200));
+	ck_assert(!is_bound_by(rig, now_ms - 100, now_ms - 200));   /* came behind it */
+	ck_assert(!is_bound_by(rig, now_ms - 9000, now_ms - 5000)); /* long ago */
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(core_names_the_limit_that_binds)
 {
 	struct core_rig *rig = core_rig_fresh(50);
@@ -504,6 +540,7 @@ SUITE_MAIN_WITH_DEATHS(
                    core_a_model_may_be_told_never_to_hold,
                    core_explains_what_a_family_waits_for,
                    core_explains_drain_order_and_pauses, core_names_the_limit_that_binds,
+                   core_takes_only_jobs_that_were_there_for_held_back_by_the_budget,
                    core_tells_what_it_learned_of_a_model,
                    core_notes_that_do_not_fit_are_counted, core_words_are_complete),
 	SUITE_LIST(core_time_that_goes_back_dies, core_an_event_without_a_kind_dies,
