@@ -290,8 +290,22 @@ errors_agree(const struct real_redis *real, const char *a, const char *b)
 	return strncmp(a, b, strlen(a)) == 0;
 }
 
+/* A time that the server was told to reckon from its own clock, or the rest of one: the
+ * model took it from the instant at which the sequence began.  Below zero are words:
+ * there is no key, it has no end. */
 static bool
-texts_agree(const struct real_redis *real, const struct buffer *ours,
+times_agree(struct real_redis *real, int64_t ours, int64_t theirs, uint64_t since_us)
+{
+	uint64_t difference = (uint64_t)llabs(ours - theirs);
+
+	if (ours < 0 || theirs < 0)
+		return ours == theirs;
+	return difference <= 2 ||
+	       difference <= (real_redis_time(real) - since_us) / 1000 + 2;
+}
+
+static bool
+texts_agree(struct real_redis *real, const struct buffer *ours,
             const struct buffer *theirs, struct real_redis_rules rules)
 {
 	const char *a = buffer_text(ours);
@@ -300,7 +314,8 @@ texts_agree(const struct real_redis *real, const struct buffer *ours,
 	if (is_error(ours) && is_error(theirs))
 		return errors_agree(real, a, b);
 	if (rules.near && !is_error(ours) && !is_error(theirs))
-		return llabs(strtoll(a, NULL, 10) - strtoll(b, NULL, 10)) <= 2;
+		return times_agree(real, strtoll(a, NULL, 10), strtoll(b, NULL, 10),
+		                   rules.since_us);
 	return strcmp(a, b) == 0;
 }
 

@@ -13,8 +13,9 @@
 struct real_redis;
 
 struct real_redis_rules {
-	bool unordered; /* arrays are compared as bags */
-	bool near;      /* integers may differ by 2: a clock is involved */
+	bool unordered;    /* arrays are compared as bags */
+	bool near;         /* integers may differ by as many ms as have passed */
+	uint64_t since_us; /* near: the time of the model, which stands still */
 };
 
 /* NULL if there is no redis-server on the PATH. */

@@ -20,7 +20,8 @@
 
 /* Capitals stand for what is drawn: K key, V value, F field, N small number, C count,
  * T seconds, S score, B and E bounds, I stream id, P and Q ends of a range of ids.
- * A leading '?' compares without order, '~' integers within 2 of each other. */
+ * A leading '?' compares without order, '~' integers that may differ by as
+ * many ms as have passed. */
 static const char *const COMMANDS[] = {
 	"SET K V",
 	"SET K V NX",
@@ -274,12 +275,14 @@ run_sequence(struct real_redis *real, uint64_t seed)
 	struct buffer ours = BUFFER_INIT(1 << 20);
 	struct buffer theirs = BUFFER_INIT(1 << 20);
 	struct prng prng;
+	uint64_t began_us;
 	bool same = true;
 	size_t i;
 
 	prng_init(&prng, seed);
 	real_redis_text(real, "FLUSHALL");
-	redis_model_set_time(model, real_redis_time(real));
+	began_us = real_redis_time(real);
+	redis_model_set_time(model, began_us);
 	for (i = 0; i < STEPS_PER_SEQUENCE && same; i++) {
 		struct command *command = &commands[i];
 
@@ -288,6 +291,7 @@ run_sequence(struct real_redis *real, uint64_t seed)
 		                         (struct real_redis_rules){
 						 .unordered = command->unordered,
 						 .near = command->near,
+						 .since_us = began_us,
 					 },
 		                         &ours, &theirs);
 	}
