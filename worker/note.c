@@ -30,7 +30,8 @@ say_run(const struct agent_command *command, const struct run *run)
 
 	if (!lines[command->note].event)
 		return false;
-	count = run_log_who(run, fields);
+	/* A note that names its job is about none that runs in the slot by now. */
+	count = run_log_who(command->text.len > 0 ? NULL : run, fields);
 	if (command->text.len > 0)
 		fields[count++] = LOG_SPAN("job", command->text);
 	fields[count++] = LOG_NUMBER("slot", command->number);

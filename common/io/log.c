@@ -2,12 +2,14 @@
 
 #include "common/text.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#define VALUE_SIZE 1024 /* of one escaped text */
+#define VALUE_SIZE  1024 /* of one escaped text */
+#define PATIENCE_MS 100  /* with a reader who is slow */
 
 /* A line under construction, written by one write() so that lines of several threads do
  * not mix.  A field that does not fit is left out whole: JSON stays valid. */
@@ -212,10 +214,30 @@ admit(struct log_site *site, uint64_t now_ms, uint32_t *ret_suppressed)
 	return true;
 }
 
+static int
+log_fd(void)
+{
+	return settings.fd > 0 ? settings.fd : STDERR_FILENO;
+}
+
+/* False: whoever reads the log stands still, as a terminal after Ctrl-S or a collector
+ * that hangs.  He gets a moment, once; then lines are counted and not written, until he
+ * reads on: beats and leases must not wait for him.  A pipe that can be written takes a
+ * whole line. */
+static bool
+is_read(void)
+{
+	static bool stands_still;
+	struct pollfd out = { .fd = log_fd(), .events = POLLOUT };
+
+	stands_still = poll(&out, 1, stands_still ? 0 : PATIENCE_MS) == 0;
+	return !stands_still;
+}
+
 static void
 put_out(struct line *line)
 {
-	int fd = settings.fd > 0 ? settings.fd : STDERR_FILENO;
+	int fd = log_fd();
 	size_t done = 0;
 
 	if (settings.json)
@@ -246,6 +268,11 @@ log_write(enum log_level level, struct log_site *site, const char *event,
 	now_ms = wall_ms();
 	pthread_mutex_lock(&lock);
 	if (!admit(site, now_ms, &suppressed)) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	if (!is_read()) {
+		site->suppressed += suppressed + 1;
 		pthread_mutex_unlock(&lock);
 		return;
 	}

@@ -12,7 +12,8 @@
  *
  * A call site says at most LOG_BURST lines in LOG_WINDOW_MS; the next one after a silence
  * carries `suppressed=N`.  Errors about different jobs share their site's limit, so a log
- * cannot fill a disk.  Safe from any thread. */
+ * cannot fill a disk.  Nor does one that nobody reads on stop the program: what a pipe or
+ * a terminal does not take is counted there, too.  Safe from any thread. */
 #ifndef COMMON_IO_LOG_H
 #define COMMON_IO_LOG_H
 

@@ -130,6 +130,28 @@ START_TEST(log_a_call_site_is_quiet_after_its_burst_and_says_so)
 }
 END_TEST
 
+START_TEST(log_that_nobody_reads_stops_nobody_and_says_what_it_left_out)
+{
+	static char text[64 * 1024 + 1];
+	uint32_t lines = 0;
+
+	start(false, LOG_LEVEL_INFO);
+	for (int i = 0; i < 4000; i++) { /* more than the pipe holds */
+		clock_ms += i % LOG_BURST == 0 ? LOG_WINDOW_MS : 0;
+		complain();
+	}
+	while (lines_in(text) == 0 || !strstr(text, "suppressed=")) {
+		memset(text, 0, sizeof text);
+		clock_ms += LOG_WINDOW_MS;
+		ck_assert_int_gt(read(reader, text, sizeof text - 1), 0);
+		lines += lines_in(text);
+		complain();
+	}
+	ck_assert_uint_lt(lines, 4000);
+	ck_assert_int_eq(text[strlen(text) - 1], '\n'); /* all of them whole */
+}
+END_TEST
+
 START_TEST(log_fields_that_do_not_fit_are_left_out_whole)
 {
 	static char long_text[2 * LOG_LINE_MAX], text[2 * LOG_LINE_MAX];
@@ -167,4 +189,5 @@ SUITE_MAIN("log", log_a_line_is_keys_and_values, log_untrusted_text_cannot_forge
            log_json_lines_parse_whatever_the_values,
            log_lines_below_the_level_are_not_written,
            log_a_call_site_is_quiet_after_its_burst_and_says_so,
+           log_that_nobody_reads_stops_nobody_and_says_what_it_left_out,
            log_fields_that_do_not_fit_are_left_out_whole, log_levels_are_four_words)
