@@ -382,6 +382,7 @@ set_options(struct http_exchange *exchange, const struct http_request *request)
 	(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.data);
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, request->is_fresh ? 1L : 0L);
 	(void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
 	                       (long)http->options.connect_timeout_ms);
 	(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);

@@ -63,6 +63,7 @@ struct http_request {
 	struct span body;
 	uint64_t timeout_ms;    /* for everything */
 	uint64_t first_byte_ms; /* from when it leaves; 0: no bound of its own */
+	bool is_fresh;          /* over a connection that nobody has used before */
 };
 
 /* ERR_MEMORY or ERR_IO. */

@@ -188,6 +188,8 @@ run_http_send(struct run *run, bool is_second)
 		.body = buffer_span(&work->request.body),
 		.timeout_ms = run_timeout_ms(run),
 		.first_byte_ms = first_byte_ms(work),
+		/* A server that closes idle connections must not end a job by that. */
+		.is_fresh = run->load && run->load->attempts > 0,
 	};
 	err = http_post(run->context->http, &request, &handlers, work, &work->exchange);
 	if (err < 0)

@@ -1,9 +1,10 @@
 """Attacks by a third one, where nobody had looked yet; each one broke something once."""
 
+import contextlib
 import os
 import subprocess
 
-from fleet import WARMQ, Fleet, anthropic_body, wait_until
+from fleet import BUILD, WARMQ, Fleet, anthropic_body, long_text, wait_until
 from test_98_fresh_eyes import STREAM, WHOLE, Answerer
 
 
@@ -75,3 +76,24 @@ def test_a_redis_without_room_for_clients_is_named_as_that(tmp_path):
         for other in others:
             other.close()
         fleet.await_ruler()
+
+
+def test_a_log_that_nobody_reads_stops_nobody(tmp_path):
+    """A terminal after Ctrl-S, a collector that hangs: no beat left the worker any more."""
+    with Fleet(tmp_path, knobs={"job_ms": 20}) as fleet:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4096)
+        os.set_blocking(writer, True)
+        for program in ("scheduler", "worker"):
+            fleet.processes[program] = subprocess.Popen(
+                [BUILD / program / f"warmq-{program}", "--config", fleet.config],
+                stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, cwd=tmp_path)
+        fleet.await_ruler()
+        fleet.await_workers(1)
+        fleet.burst([anthropic_body(f"{number}", long_text(2000)) for number in range(20)],
+                    seconds=20)
+        os.close(writer)
+        os.close(reader)
