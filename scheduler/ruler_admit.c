@@ -125,10 +125,10 @@ ruler_admit_set_tries(struct ruler *ruler, struct span text)
 	               !is_same(&admit->survived, &last);
 	if (admit->isolates)
 		ruler_note(ruler, RULER_WARNING,
-		           "the scheduler died %u times at entry %s of the inbox: "
-		           "entries go "
-		           "one by one now",
-		           admit->tries - 1, admit->stored.entry);
+		           "schedulers began %u times at entry %s of the inbox and "
+		           "admitted nothing behind it, as if they died of it: "
+		           "entries go one by one now",
+		           admit->tries, admit->stored.entry);
 }
 
 static void

@@ -99,7 +99,7 @@ OF_ALL = ("connection to Redis", "Redis ", "the clock of Redis", "the functions 
           "jobs of workers that died", "lines of the event stream", "the books ",
           "numbers were clamped", "results could not be delivered", "no beat reached Redis",
           "no connection to Redis", "stopping", "the loop was held up", "cannot start",
-          "the scheduler died")
+          "schedulers began")
 
 
 def nameless(name, log):
