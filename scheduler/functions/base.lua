@@ -34,7 +34,8 @@ local concat, sort = table.concat, table.sort
 local pcall, tonumber, type, unpack = pcall, tonumber, type, unpack
 
 -- The collector looks through as many bytes as are allocated, not twice as many: Redis
--- drives it on besides, at every 50th call.  What is garbage lies about somewhat longer.
+-- drives it on besides, at every 50th call.  What is garbage lies about somewhat longer
+-- (docs/decisions/0082).
 collectgarbage('setstepmul', 100)
 
 local NEVER = 99999999999999 -- an `until` without end
