@@ -94,6 +94,8 @@ void oracle_budget_field(struct oracle *oracle, struct span name, struct span fi
                          struct span value);
 void oracle_budget_move(struct oracle *oracle, uint32_t budget, int64_t requests,
                         int64_t input, int64_t output);
+void oracle_budget_correct(struct oracle *oracle, uint32_t budget, int64_t input,
+                           int64_t output);
 /* One start, in its order: it must fit, and takes its estimate. */
 void oracle_budget_judge(struct oracle *oracle, const struct oracle_lease *lease);
 void oracle_budget_park(struct oracle *oracle, const struct reply *reply);

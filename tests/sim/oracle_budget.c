@@ -37,6 +37,28 @@ oracle_budget_move(struct oracle *oracle, uint32_t budget, int64_t requests,
 	}
 }
 
+/* What a job came to.  It takes a bucket below zero by no more than a minute's limit,
+ * whatever a provider says. */
+void
+oracle_budget_correct(struct oracle *oracle, uint32_t budget, int64_t input,
+                      int64_t output)
+{
+	int64_t floors[ORACLE_BUCKETS];
+
+	oracle_budget_move(oracle, budget, 0, 0, 0);
+	for (int i = 0; i < ORACLE_BUCKETS; i++) {
+		const struct oracle_bucket *bucket = &oracle->budgets[budget].buckets[i];
+
+		floors[i] = MIN(bucket->level, -(int64_t)bucket->limit * UNIT);
+	}
+	oracle_budget_move(oracle, budget, 0, input, output);
+	for (int i = 0; i < ORACLE_BUCKETS; i++) {
+		struct oracle_bucket *bucket = &oracle->budgets[budget].buckets[i];
+
+		bucket->level = MAX(bucket->level, floors[i]);
+	}
+}
+
 /* I10: a start needs its estimate, or a full bucket. */
 static void
 judge_buckets(struct oracle *oracle, const struct oracle_lease *lease)

@@ -46,7 +46,7 @@ correct(struct oracle *oracle, const struct oracle_lease *lease, struct span tex
 		input = (int64_t)lease->input - usage.uncached - usage.written;
 	if (usage.output != PROTOCOL_UNKNOWN)
 		output = (int64_t)lease->output - usage.output;
-	oracle_budget_move(oracle, lease->budget, 0, input, output);
+	oracle_budget_correct(oracle, lease->budget, input, output);
 }
 
 /* Dead before it was sent: no request could be made of it. */
