@@ -378,6 +378,7 @@ accept(struct ruler *ruler)
 	struct ruler_admit *admit = &ruler->admit;
 	const struct ruler_page *page = ruler_inbox_page(ruler);
 
+	ruler->admitted = true;
 	admit->stored = admit->to;
 	admit->refusals = 0;
 	if (!admit->buries)

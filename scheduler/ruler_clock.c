@@ -189,6 +189,7 @@ ask_events(struct ruler *ruler, struct call_list *out)
 {
 	if (!ruler_events_are_told(ruler))
 		return false;
+	ruler->admitted = false;
 	ruler_events_ask(ruler, out);
 	return true;
 }
@@ -299,7 +300,10 @@ ruler_clock_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		ruler->starting = false;
 		ruler_admit_announce(ruler, out);
 	}
-	if (core_busy(ruler->core)) /* it may have been idle at the last look */
+	/* It may have been idle at the last look; and a worker that came before a burst
+	 * has to be known to it. */
+	if (core_busy(ruler->core) ||
+	    (ruler->admitted && core_lacks_workers(ruler->core)))
 		ruler_clock_hurry(ruler, RULER_TIMER_EVENTS,
 		                  now_ms + ruler->config->busy_ms);
 	for (size_t i = 0; i < RULER_TIMER_COUNT; i++) {

@@ -361,6 +361,7 @@ struct ruler {
 	char audit_cursor[RULER_AUDIT_SIZE]; /* of its next piece */
 	bool audit_anew;                     /* from the beginning, whatever that says */
 	bool audit_soon;                     /* once more, behind the pass under way */
+	bool admitted; /* something, since the last look at the events began */
 	struct ruler_health health;
 	struct ruler_counts
 		before; /* what is kept, less what this process counts again */

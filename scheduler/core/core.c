@@ -516,3 +516,14 @@ core_busy(const struct core *core)
 			return true;
 	return false;
 }
+
+bool
+core_lacks_workers(const struct core *core)
+{
+	for (uint32_t i = 0; i < core->pools_count; i++)
+		for (uint32_t band = 0; band < POOL_BANDS; band++)
+			if (core->pools[i].slots == 0 &&
+			    core->pools[i].waiting[band].count > 0)
+				return true;
+	return false;
+}

@@ -85,6 +85,10 @@ uint64_t core_deadline(const struct core *core);
  * should then be read every 10 to 20 ms, otherwise every 200 ms. */
 bool core_busy(const struct core *core);
 
+/* True while jobs wait their turn in a pool of which no worker is known.  One may have
+ * come before them: then the events say so, and nothing else. */
+bool core_lacks_workers(const struct core *core);
+
 /* VERIFYs the whole state; O(n). */
 void core_audit(const struct core *core);
 

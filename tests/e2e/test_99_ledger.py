@@ -278,8 +278,10 @@ def test_the_causes_of_a_busy_minute(tmp_path):
 
     def unheld():
         fleet.warmq("hold", "off")
+        wait_until(lambda: "holding was switched off" in fleet.log("scheduler"), 30, "no hold")
         burst("three ", 6)
         fleet.warmq("hold", "on")
+        wait_until(lambda: "holding was switched on" in fleet.log("scheduler"), 30, "a hold")
 
     def late():
         fleet.http("/knobs", {"visibility_lag_ms": 1500})

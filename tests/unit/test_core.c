@@ -67,6 +67,19 @@ START_TEST(core_without_work_sleeps)
 }
 END_TEST
 
+START_TEST(core_knows_when_jobs_wait_for_workers_that_it_has_not_heard_of)
+{
+	struct core_rig *rig = core_rig_fresh(0);
+
+	ck_assert(!core_lacks_workers(rig->core)); /* nor jobs */
+	(void)core_rig_admit(rig, "S", 5);
+	ck_assert(core_lacks_workers(rig->core));
+	(void)core_rig_pool(rig, "p", 50);
+	ck_assert(!core_lacks_workers(rig->core));
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(core_is_busy_while_the_pace_rises)
 {
 	struct core_rig *rig = core_rig_fresh(200);
@@ -528,6 +541,7 @@ SUITE_MAIN_WITH_DEATHS(
 	"core",
 	SUITE_LIST(core_same_events_same_commands, core_without_work_sleeps,
                    core_is_busy_while_the_pace_rises,
+                   core_knows_when_jobs_wait_for_workers_that_it_has_not_heard_of,
                    core_emits_nothing_before_the_recovery_ends,
                    core_forgets_the_family_that_was_idle_longest,
                    core_knows_a_thousand_families_one_after_the_other,
