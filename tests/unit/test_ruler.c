@@ -660,6 +660,26 @@ START_TEST(ruler_reads_events_often_while_something_is_due)
 }
 END_TEST
 
+/* Its worker may have greeted just before; while none does, nobody looks without cause. */
+START_TEST(ruler_looks_for_workers_when_jobs_come)
+{
+	uint64_t from_ms;
+
+	rig_rule(&rig);
+	rig_idle(&rig);
+	rig_send_large(&rig, "6-0", 'a');
+	rig_send_large(&rig, "7-0", 'a');
+	rig_step(&rig);
+	rig_idle(&rig);
+	from_ms = rig.now_ms;
+	ck_assert(rig_answer_idly(&rig, rig_expect(&rig, "XREAD events")));
+	ck_assert_uint_le(rig.now_ms - from_ms, 20);
+	from_ms = rig.now_ms;
+	(void)rig_expect(&rig, "XREAD events");
+	ck_assert_uint_ge(rig.now_ms - from_ms, 100);
+}
+END_TEST
+
 /* lane family px pool budget g g_new gate reason credits role … of the lane that is
  * being written; 0 if there is none in this grant. */
 static uint32_t
@@ -1025,6 +1045,7 @@ main(void)
 		ruler_retries_a_blocking_read_that_was_lost_alone,
 		ruler_stores_the_event_cursor_with_what_it_decided,
 		ruler_reads_events_often_while_something_is_due,
+                   ruler_looks_for_workers_when_jobs_come,
 		ruler_elects_one_writer_when_a_worker_is_there,
 		ruler_lets_no_old_line_take_a_new_credit_back,
 		ruler_counts_slots_of_live_workers_only,
