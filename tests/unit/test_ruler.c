@@ -660,7 +660,8 @@ START_TEST(ruler_reads_events_often_while_something_is_due)
 }
 END_TEST
 
-/* Its worker may have greeted just before; while none does, nobody looks without cause. */
+/* Its worker may have greeted just before; while none does, nobody looks without cause.
+ */
 START_TEST(ruler_looks_for_workers_when_jobs_come)
 {
 	uint64_t from_ms;
@@ -1045,7 +1046,7 @@ main(void)
 		ruler_retries_a_blocking_read_that_was_lost_alone,
 		ruler_stores_the_event_cursor_with_what_it_decided,
 		ruler_reads_events_often_while_something_is_due,
-                   ruler_looks_for_workers_when_jobs_come,
+		ruler_looks_for_workers_when_jobs_come,
 		ruler_elects_one_writer_when_a_worker_is_there,
 		ruler_lets_no_old_line_take_a_new_credit_back,
 		ruler_counts_slots_of_live_workers_only,
