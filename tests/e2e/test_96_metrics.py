@@ -261,6 +261,7 @@ def story_of_rollbacks(fleet, seen):
     hang_up(fleet)
     seen.await_seen("warmq_worker_resent_total > 0")
     fleet.enqueue(bodies(1, "first "), reply="orphan")
+    wait_until(lambda: fleet.stats()["concurrency"] == 1, 10, "request")  # its worker knows it
     key, slot, _ = await_lease(fleet)
     fleet.redis("HDEL", key, slot)
     hang_up(fleet)
