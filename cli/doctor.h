@@ -2,8 +2,8 @@
  *
  *   doctor_server   Redis itself: version, disk, memory, clock, the functions
  *   doctor_queue    the books: types of keys, cursor, rule, counts, sessions
- *   doctor_results     results that wait on this machine
  *   doctor_jobs     what people did or have to do: dead, parked, paused, switched off
+ *   doctor_results  paid results that wait on this machine
  *   doctor_repair   the few things that a program may put right by itself
  *
  * Looking changes nothing.  Each look is plain commands, so a queue at work may move

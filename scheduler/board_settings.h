@@ -1,9 +1,10 @@
 /* board_settings.h - which parts of the configuration are others than before.
  *
- *   upstreams:            ──► "pools=5ad0… upstreams.main=91c4… …"     stored in
- * ns:recent main:                            │ ttl: 1h                        ▼ compared
- * when the next scheduler reads it back pools: …                "the configuration has
- * changed: upstreams.main"
+ *   upstreams:                "pools=5ad0… upstreams.main=91c4… …"
+ *     main:          ──►        stored in ns:recent; the next scheduler reads it back
+ *       ttl: 1h                                │
+ *   pools: …                                   ▼
+ *                             "the configuration has changed: upstreams.main"
  *
  * A part is a top key, or one upstream; of each a hash is kept, of what the file means
  * and not of how it is written.  Nothing of its text is stored. */
