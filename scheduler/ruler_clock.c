@@ -7,6 +7,7 @@
 #include "scheduler/ruler_events.h"
 #include "scheduler/ruler_grant.h"
 #include "scheduler/ruler_ledger.h"
+#include "scheduler/ruler_line.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
 #include "scheduler/ruler_rule.h"
@@ -435,8 +436,8 @@ ruler_clock_on_hold(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 
 	(void)index;
 	ruler_clock_done(ruler, RULER_TIMER_HOLD, now_ms + HOLD_MS);
-	ruler_events_set_hold(ruler, now_ms, !reply_is(reply_at(reply, 0), "off"),
-	                      SPAN(""));
+	ruler_line_set_hold(ruler, now_ms, !reply_is(reply_at(reply, 0), "off"),
+	                    SPAN(""));
 	count_errors(ruler, reply, 1, &ruler->lane_drift,
 	             "numbers were clamped; an audit looks at them");
 	count_errors(ruler, reply, 2, &ruler->function_errors,

@@ -1,4 +1,4 @@
-/* ruler_events.h - lines of ns:events for the core: hints, read from a cursor.
+/* ruler_events.h - ns:events, read from its two cursors: hints for the core, and money.
  *
  *   stored (in meta) ≤ told (the core has seen it) ≤ read (queued)
  *
@@ -26,13 +26,5 @@ bool ruler_events_are_told(const struct ruler *ruler);
 void ruler_events_ask(struct ruler *ruler, struct call_list *out);
 void ruler_events_on_read(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                           const struct reply *reply);
-
-/* `hold on` or `hold off`, by a line or seen in meta. */
-void ruler_events_set_hold(struct ruler *ruler, uint64_t now_ms, bool on,
-                           struct span who);
-
-/* What words of the protocol mean to the core. */
-enum lane_role ruler_events_role(enum protocol_role role);
-enum event_pressure_kind ruler_events_pressure(struct span what);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "scheduler/ledger/ledger_row.h"
 #include "scheduler/ruler_clock.h"
-#include "scheduler/ruler_events.h"
+#include "scheduler/ruler_line.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_state.h"
 
@@ -278,7 +278,7 @@ ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_eve
 	if (!kind_of(line, &call.kind))
 		return;
 	call.role = line->kind == PROTOCOL_EVENT_TICKET ? LANE_TICKET
-	                                                : ruler_events_role(line->role);
+	                                                : ruler_line_role(line->role);
 	call.purpose = call.role == LANE_TICKET ? LEDGER_FOR_WARMTH : LEDGER_FOR_JOB;
 	call.domain = line->lane.domain;
 	fill_usage(&line->usage, &call);

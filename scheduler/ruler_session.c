@@ -3,6 +3,7 @@
 #include "common/codec/protocol_record.h"
 #include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_core.h"
+#include "scheduler/ruler_line.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
 
@@ -262,26 +263,6 @@ ruler_session_on_slots(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		ruler->sessions[index].slots = (uint32_t)MIN(MAX(slots, 0), 1000000);
 }
 
-static enum lane_role
-role_of(enum protocol_role role)
-{
-	switch (role) {
-	case PROTOCOL_PLAIN:
-		return LANE_PLAIN;
-	case PROTOCOL_LEAD:
-		return LANE_LEAD;
-	case PROTOCOL_CANARY:
-		return LANE_CANARY;
-	case PROTOCOL_HOLD_LIMIT:
-		return LANE_HOLD_LIMIT;
-	case PROTOCOL_NOW:
-		return LANE_NOW;
-	case PROTOCOL_TICKET:
-		return LANE_TICKET;
-	}
-	return LANE_PLAIN;
-}
-
 /* A lease that the core has to know of: somebody may be writing. */
 static void
 recover_lease(struct ruler *ruler, uint64_t now_ms, struct span text)
@@ -296,7 +277,7 @@ recover_lease(struct ruler *ruler, uint64_t now_ms, struct span text)
 	event.start = (struct event_start){
 		.lane = { lane.node, lane.domain },
 		.g = lease.generation,
-		.role = role_of(lease.role),
+		.role = ruler_line_role(lease.role),
 		.at_ms = now_ms,
 	};
 	if (event.start.role == LANE_LEAD || event.start.role == LANE_CANARY ||

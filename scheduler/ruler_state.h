@@ -6,7 +6,8 @@
  *   ruler_inbox     pages of entries, and where admission stands
  *   ruler_admit     jobs of a page into one call of `admit`
  *   ruler_scout     segments of the jobs behind one that waits
- *   ruler_events    lines of the event stream for the core
+ *   ruler_events    the event stream, read from its two cursors
+ *   ruler_line      what one line of it tells the core
  *   ruler_grant     commands of the core into calls, and their outcomes
  *   ruler_ledger    the same lines for the ledger: what was paid, and why
  *   ruler_clock     what is done every so often

@@ -1,6 +1,6 @@
 #include "scheduler/ruler_tally.h"
 
-#include "scheduler/ruler_events.h"
+#include "scheduler/ruler_line.h"
 #include "scheduler/ruler_state.h"
 
 static struct tally_hold *
@@ -129,7 +129,7 @@ take_pressure(struct ruler *ruler, const struct protocol_event *line)
 		struct ruler_budget_name *budget = &ruler->known.budgets[i];
 
 		if (span_equals(line->name, span_from(budget->name)))
-			budget->pressures[ruler_events_pressure(line->word)]++;
+			budget->pressures[ruler_line_pressure(line->word)]++;
 	}
 }
 
