@@ -1,8 +1,7 @@
 /* ruler_line.h - what one line of ns:events tells the core, in the core's own words.
  *
- *   struct protocol_event ──► ruler_line_take ──┬─► struct event, told to the core
- *                                               └─► sessions, pauses, warm-ups: who acts
- * on it is called here, and nowhere else
+ *   line ──► ruler_line_take ──┬─► struct event for the core
+ *                              └─► sessions, pauses, warm-ups, holding: who acts on it
  *
  * Lines are hints: one that is missed costs time, never a job.  Money is counted
  * elsewhere (ruler_events, by the ledger's own cursor).  Times are Redis's, in ms. */
