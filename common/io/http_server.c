@@ -1,14 +1,11 @@
 #include "common/io/http_server.h"
 
-#include "common/text.h"
+#include "common/io/http_listen.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 struct http_server {
@@ -392,53 +389,6 @@ on_completed(void *data, struct MHD_Connection *connection, void **state,
 		free_incoming(incoming); /* else http_server_answer does */
 }
 
-static int
-parse_address(const char *text, struct sockaddr_storage *ret_address)
-{
-	const char *colon = strrchr(text, ':');
-	struct span host, port_text;
-	char name[64];
-	uint64_t port;
-
-	if (!colon)
-		return ERR_MALFORMED;
-	port_text = span_from(colon + 1);
-	host = (struct span){ text, (size_t)(colon - text) };
-	if (text_parse_unsigned(port_text, UINT16_MAX, &port) < 0)
-		return ERR_MALFORMED;
-	if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
-		host = (struct span){ host.data + 1, host.len - 2 };
-	if (host.len >= sizeof name)
-		return ERR_MALFORMED;
-	memcpy(name, host.data, host.len);
-	name[host.len] = '\0';
-	if (strcmp(name, "localhost") == 0)
-		(void)snprintf(name, sizeof name, "127.0.0.1");
-
-	memset(ret_address, 0, sizeof *ret_address);
-	if (uv_ip4_addr(name, (int)port, (struct sockaddr_in *)ret_address) == 0)
-		return 0;
-	if (uv_ip6_addr(name, (int)port, (struct sockaddr_in6 *)ret_address) == 0)
-		return 0;
-	return ERR_MALFORMED;
-}
-
-/* What listen_at or start_daemon left in errno, and what to do about it. */
-static const char *
-listen_advice(int cause)
-{
-	switch (cause) {
-	case EADDRINUSE:
-		return "another program listens there; stop it, or choose another port";
-	case EADDRNOTAVAIL:
-		return "this machine has no such address";
-	case EACCES:
-		return "ports below 1024 need a privilege; choose another one";
-	default:
-		return cause ? strerror(cause) : "the system gave no cause";
-	}
-}
-
 static void
 on_daemon_message(void *data, const char *format, va_list arguments)
 {
@@ -446,29 +396,6 @@ on_daemon_message(void *data, const char *format, va_list arguments)
 	(void)data;
 	(void)format;
 	(void)arguments;
-}
-
-/* The library does not say why it could not bind: some versions leave nothing in errno.
- * Answers the socket, or -1 with errno. */
-static int
-listen_at(const struct sockaddr_storage *address)
-{
-	socklen_t len = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-	                                               : sizeof(struct sockaddr_in);
-	int fd =
-		socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int on = 1, cause;
-
-	if (fd < 0)
-		return -1;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-	    bind(fd, (const struct sockaddr *)address, len) == 0 &&
-	    listen(fd, SOMAXCONN) == 0)
-		return fd;
-	cause = errno;
-	(void)close(fd);
-	errno = cause;
-	return -1;
 }
 
 /* The socket is the daemon's from here on, also if it does not start: versions differ in
@@ -492,34 +419,28 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
                  char ret_message[HTTP_SERVER_MESSAGE_SIZE])
 {
 	const union MHD_DaemonInfo *info;
-	struct sockaddr_storage where;
 	struct http_server *server;
-	int fd, cause;
+	int fd, ret, cause;
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (parse_address(address, &where) < 0) {
-		(void)snprintf(ret_message, HTTP_SERVER_MESSAGE_SIZE,
-		               "Cannot listen at %.100s: an address is IP:port, such as "
-		               "127.0.0.1:9310.",
-		               address);
-		return ERR_MALFORMED;
-	}
+	ret = http_listen_open(address, &fd, ret_message);
+	if (ret < 0)
+		return ret;
 	server = calloc(1, sizeof *server);
-	if (!server)
+	if (!server) {
+		(void)close(fd);
 		return ERR_MEMORY;
+	}
 	server->fn = fn;
 	server->data = data;
 	errno = 0;
-	fd = listen_at(&where);
-	server->daemon = fd < 0 ? NULL : start_daemon(server, fd);
+	server->daemon = start_daemon(server, fd);
 	cause = errno;
 	info = server->daemon
 	               ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)
 	               : NULL;
 	if (!info || uv_poll_init(loop, &server->poll, info->epoll_fd) < 0) {
-		(void)snprintf(ret_message, HTTP_SERVER_MESSAGE_SIZE,
-		               "Cannot listen at %.100s: %s.", address,
-		               listen_advice(cause));
+		http_listen_explain(address, cause, ret_message);
 		if (server->daemon)
 			MHD_stop_daemon(server->daemon);
 		free(server);

@@ -1,9 +1,10 @@
 /* http_server.h - a small HTTP server on a libuv loop: health, metrics, pages, an API.
  *
- *   socket ── libmicrohttpd (its own epoll) ── uv_poll ──► your handler ──► whole answer
- *
- *                                                              ├─► later:
- * http_server_defer └─► piece by piece: a stream
+ *   socket ── libmicrohttpd (its own epoll) ── uv_poll ──► your handler
+ *                                                               ├─► the whole answer
+ *                                                               ├─► http_server_defer:
+ *                                                               │   an answer to come
+ *                                                               └─► a stream
  *
  * One thread, no locks: libmicrohttpd keeps all its sockets in one epoll descriptor, and
  * the loop watches that.  A handler is called once a request is complete.  It fills an
@@ -19,13 +20,14 @@
 #include "common/base.h"
 #include "common/buffer.h"
 #include "common/error.h"
+#include "common/io/http_listen.h"
 
 #include <uv.h>
 
 #define HTTP_SERVER_CONNECTIONS_MAX 512
 #define HTTP_SERVER_BODY_MAX        ((size_t)1 << 20)
 #define HTTP_SERVER_SILENCE_S       30
-#define HTTP_SERVER_MESSAGE_SIZE    256
+#define HTTP_SERVER_MESSAGE_SIZE    HTTP_LISTEN_MESSAGE_SIZE
 
 struct http_server; /* opaque */
 
