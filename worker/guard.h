@@ -1,9 +1,9 @@
 /* guard.h - ends the handlers of a worker that could not do so himself.
  *
- *   worker ── pipe ───────────────────► guard    one small process, forked before all
- * else │   -group: it has ended             ▲ ├─► child ── pipe: +group, then exec ┤ each
- * child joins by itself │                                    │ └ killed, crashed ── end
- * of file ────┘──► SIGTERM to each group left, then SIGKILL
+ *   worker ─┬─ pipe: -group, it has ended ──────►┐
+ *           ├─► child ─ pipe: +group, then exec ─┼─► guard, a small process that is
+ *           └─ killed, crashed: end of file ────►┘   forked first: SIGTERM to each group
+ *                                                    that is left, then SIGKILL
  *
  * Without it a handler would go on beside the next run of the same job, and its answer
  * would go nowhere.  The guard holds nothing but the pipe's end: no socket, no log, no

@@ -1,8 +1,9 @@
 /* ledger_sketch.h - whether two prefixes are nearly the same bytes, without keeping them.
  *
- *   front   256  1k      4k            16k
- *   ├────────▪────▪───────▪─────────────▪─────── …
- * ───▪─────────────▪───────▪────▪────────┤ 16k            4k      1k   256   back
+ *   front  256  1k      4k           16k
+ *   ├───────▪────▪───────▪────────────▪────── …
+ *                   … ──────▪────────────▪───────▪────▪───────┤
+ *                          16k           4k      1k  256   back
  *
  * Pieces at fixed distances from both ends, by their hash, and the sum of all bytes.  A
  * clock or an id somewhere leaves most pieces where they are, seen from one end; tools in

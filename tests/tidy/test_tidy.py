@@ -37,6 +37,7 @@ BAD = [
     ("length", "common/a.c", "\n" * 601),
     ("headers", "common/a.h", "/* A header. */\n#ifndef COMMON_A_H\n#define COMMON_A_H\n"),
     ("headers", "common/a.h", "/* a.h - something. */\n#ifndef A_H\n#define A_H\n"),
+    ("headers", "common/a.h", GOOD["common/a.h"].replace(" */", "\n *\n * a ─► b\n */")),
     ("marks", "common/a.c", "/* FIX" + "ME */\n"),
     ("marks", "common/a.c", "/* TO" + "DO: later */\n"),
     ("marks", "common/a.c", '"/ho' + 'me/alice/x";\n'),
@@ -64,6 +65,7 @@ if shutil.which("systemd-analyze"):
     ]
 ALLOWED = [
     ("calls", "common/a.c", '/* sprintf() */ const char *a = "malloc(";\n'),
+    ("headers", "common/a.h", GOOD["common/a.h"].replace(" */", "\n *\n *   a ─► b\n */")),
     ("marks", "common/a.c", "/* TO" + "DO(0001): later. */\n"),
     ("includes", "worker/w.c", '#include "common/a.h"\n#include <uv.h>\n'),
     ("docs", "docs/CORE.md", "All of common/*.c, https://docs/nothing.md, ./dev all.\n"),

@@ -168,8 +168,11 @@ def rule_length(verdict, _options):
         verdict.case(problems)
 
 
+PICTURE = re.compile(r"^ \* \S.*[─│┌┐└┘├┤┬┴┼►◄▲▼]")
+
+
 def rule_headers(verdict, _options):
-    """First line and guard."""
+    """First line, guard, and pictures that stand as they were drawn."""
     for name in tracked(".h"):
         lines = text_of(name).splitlines()
         base = os.path.basename(name)
@@ -179,6 +182,9 @@ def rule_headers(verdict, _options):
             problems.append(f"{name}:1: must begin with `/* {base} - what it is`")
         if f"#ifndef {guard}" not in lines or f"#define {guard}" not in lines:
             problems.append(f"{name}: its guard must be {guard}")
+        problems += [f"{name}:{number}: a picture was broken into lines of text; draw it "
+                     "three blanks in, and narrower"
+                     for number, line in enumerate(lines, 1) if PICTURE.match(line)]
         verdict.case(problems)
 
 

@@ -7,9 +7,9 @@
  *   agent_send.c     builds calls from what the slots are filed under
  *   agent_command.c  and commands
  *
- * phase   down ─ connected ─► up ─ hello or attach ─► greeting ─► ready ─ bye ─► leaving
- *           ▲                 ▲                                    │
- *           └── lost, closed  └─ gone, reattach, refused slots ────┘ */
+ *   down ─ connected ─► up ─ hello or attach ─► greeting ─► ready ─ bye ─► leaving
+ *     ▲                 ▲                                     │
+ *     └─ lost, closed   └──── gone, reattach, refused slots ──┘      (its phase) */
 #ifndef WORKER_CORE_AGENT_STATE_H
 #define WORKER_CORE_AGENT_STATE_H
 
