@@ -123,11 +123,16 @@ note_log(const struct agent_command *command, const struct run *run)
 }
 
 void
-note_farewell(const struct agent *agent, const struct lag *lag)
+note_farewell(const struct agent *agent, const struct lag *lag, const char *state)
 {
 	struct agent_stats stats;
 
 	agent_stats(agent, &stats);
+	if (stats.on_disk > 0)
+		log_warning(
+			"results wait on disk for Redis; the next worker in this place "
+			"delivers them",
+			LOG_NUMBER("results", stats.on_disk), LOG_TEXT("state", state));
 	log_info("stopped", LOG_NUMBER("claimed", stats.claimed),
 	         LOG_NUMBER("settled", stats.settled), LOG_NUMBER("failed", stats.failed),
 	         LOG_NUMBER("given_back", stats.released),

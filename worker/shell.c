@@ -111,11 +111,42 @@ spool_report(struct shell *shell, uint64_t handle)
 }
 
 static void
+on_written(struct span id, bool is_written, void *data)
+{
+	struct shell *shell = data;
+	struct report *it = shell->context.reports.first;
+
+	for (; !is_written && it; it = it->next) {
+		if (span_equals((struct span){ it->id, it->id_len }, id))
+			it->is_spooled = false;
+	}
+	agent_spooled(shell->agent, now_ms(), id, is_written);
+}
+
+/* Who has told it to stop looks here for why it has not ended yet. */
+static void
+explain_wait(const struct shell *shell)
+{
+	struct agent_stats stats;
+
+	agent_stats(shell->agent, &stats);
+	if (stats.is_stopping && !stats.attached)
+		log_info(
+			"Redis is away: this worker ends when its running jobs have, and "
+			"their results are on disk; the next worker in its place "
+			"delivers them",
+			LOG_NUMBER("running", stats.running),
+			LOG_NUMBER("on_disk", stats.on_disk),
+			LOG_TEXT("state", spool_dir(shell->spool)));
+}
+
+static void
 stop(struct shell *shell, const char *why, uint64_t drain_ms)
 {
 	log_info("stopping: no new jobs, running ones may end", LOG_TEXT("why", why),
 	         LOG_NUMBER("drain_ms", drain_ms));
 	agent_stop(shell->agent, now_ms(), drain_ms);
+	explain_wait(shell);
 }
 
 static void
@@ -298,9 +329,11 @@ on_down(struct redis *redis, int error, const char *message, void *data)
 	if (!shell->is_down_told)
 		log_warning("no connection to Redis; trying again",
 		            LOG_TEXT("address", address), LOG_TEXT("cause", message));
+	agent_lost(shell->agent, now_ms());
+	if (!shell->is_down_told)
+		explain_wait(shell);
 	shell->is_down_told = true;
 	shell->reconnects++;
-	agent_lost(shell->agent, now_ms());
 	return MIN(wait_ms, RECONNECT_MAX);
 }
 
@@ -483,6 +516,7 @@ shell_run(const struct shell_options *options)
 		log_error("cannot start", LOG_TEXT("cause", "out of memory or handles"));
 		return SHELL_EXIT_FAILED;
 	}
+	spool_listen(shell->spool, on_written, shell);
 	open_handles(shell);
 	open_health(shell);
 	log_info("started", LOG_TEXT("pool", shell->pool),
@@ -490,7 +524,7 @@ shell_run(const struct shell_options *options)
 	         LOG_NUMBER("slots", options->slots),
 	         LOG_TEXT("state", spool_dir(shell->spool)));
 	(void)uv_run(&shell->loop, UV_RUN_DEFAULT);
-	note_farewell(shell->agent, &shell->lag);
+	note_farewell(shell->agent, &shell->lag, spool_dir(shell->spool));
 	VERIFY(uv_loop_close(&shell->loop) == 0);
 	shell_memory_free(shell);
 	return SHELL_EXIT_OK;

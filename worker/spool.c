@@ -25,11 +25,15 @@ struct spool {
 	uint32_t tasks; /* in libuv's threads */
 	char **found;   /* names of files of a predecessor */
 	size_t found_count, found_next;
+	spool_written_fn *on_written;
+	void *data;
 };
 
 struct task {
 	uv_work_t work;
 	struct spool *spool;
+	char id[PROTOCOL_TICKET_SIZE];
+	uint32_t id_len;
 	char path[PATH_SIZE];
 	struct buffer bytes; /* to write; empty: delete */
 	bool removes;
@@ -291,6 +295,13 @@ spool_destroy(struct spool *spool)
 	return NULL;
 }
 
+void
+spool_listen(struct spool *spool, spool_written_fn *fn, void *data)
+{
+	spool->on_written = fn;
+	spool->data = data;
+}
+
 const char *
 spool_dir(const struct spool *spool)
 {
@@ -377,9 +388,17 @@ work_in_thread(uv_work_t *work)
 static void
 complain(const char *path, int error)
 {
-	log_error("cannot keep a result on disk; it is lost if this process ends before "
-	          "Redis takes it",
-	          LOG_TEXT("file", path), LOG_TEXT("cause", strerror(error)));
+	log_error(
+		"cannot keep a result on disk; it is tried again every 2 s, and lost if "
+		"this process ends before Redis or the disk takes it: make room there",
+		LOG_TEXT("file", path), LOG_TEXT("cause", strerror(error)));
+}
+
+static void
+tell(const struct spool *spool, struct span id, bool wrote, int error)
+{
+	if (wrote && spool->on_written)
+		spool->on_written(id, error == 0, spool->data);
 }
 
 static void
@@ -387,6 +406,7 @@ end_task(struct task *task, int error)
 {
 	if (error != 0)
 		complain(task->path, error);
+	tell(task->spool, (struct span){ task->id, task->id_len }, !task->removes, error);
 	buffer_fini(&task->bytes);
 	free(task);
 }
@@ -410,6 +430,8 @@ make_task(struct spool *spool, const struct report *report)
 		return NULL;
 	task->spool = spool;
 	task->work.data = task;
+	task->id_len = report->id_len;
+	memcpy(task->id, report->id, report->id_len);
 	buffer_init(&task->bytes, FILE_MAX);
 	(void)snprintf(task->path, sizeof task->path, "%s/%.*s.result", spool->dir,
 	               (int)report->id_len, report->id);
@@ -436,6 +458,7 @@ spool_write(struct spool *spool, const struct report *report)
 
 	if (!task) {
 		complain(spool->dir, ENOMEM);
+		tell(spool, (struct span){ report->id, report->id_len }, true, ENOMEM);
 		return;
 	}
 	(void)buffer_append_format(&task->bytes, "%s %llu %s\n", HEADER_MARK,

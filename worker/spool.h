@@ -22,12 +22,18 @@
 
 struct spool;
 
+/* The result of a job is on disk, or was not to be written: that is in the log. */
+typedef void spool_written_fn(struct span id, bool is_written, void *data);
+
 /* Opens and locks a directory below `state_dir`, for the results of `queue`, a line of
  * text, and says in the log what waits in the others.  `ret_nonce` is the session of the
  * predecessor, 0 if there is none.  ERR_IO: `reterr` says what to do.  ERR_MEMORY. */
 MUST_USE int spool_create(uv_loop_t *loop, const char *state_dir, const char *queue,
                           struct spool **ret_spool, uint64_t *ret_nonce,
                           char reterr[SPOOL_ERROR_SIZE]);
+
+/* Who hears of the end of each spool_write. */
+void spool_listen(struct spool *spool, spool_written_fn *fn, void *data);
 
 /* Gives the lock back.  No thread may be at work: see spool_is_busy.  Answers NULL; takes
  * NULL. */
@@ -36,7 +42,8 @@ struct spool *spool_destroy(struct spool *spool);
 /* Remembers the session. */
 void spool_note_session(struct spool *spool, uint64_t nonce);
 
-/* Copies the report and writes it; what fails is logged, and nobody waits for it. */
+/* Copies the report and writes it, which ends in the function of spool_listen, mostly on
+ * a later turn.  What fails is logged. */
 void spool_write(struct spool *spool, const struct report *report);
 
 /* The result was delivered, or is not wanted any more. */

@@ -352,6 +352,39 @@ def test_a_worker_that_stops_without_redis_leaves_its_results_on_disk(fragile, f
         worker.close()
 
 
+def test_a_worker_told_to_stop_without_redis_ends_with_its_last_request(fragile, fragile_store,
+                                                                        provider):
+    store = fragile_store
+    (begun, go_on), = held()
+    provider.answers = [sse_held(begun, go_on)]
+    worker = WorkerProcess(store, provider, args=("--drain", "1h"))
+    try:
+        jobs = family()
+        id, = enqueue(store, jobs)
+        store.open(jobs)
+        assert begun.wait(10)
+        spool = os.path.join(worker.state, "worker.0")
+        os.symlink("/dev/full", os.path.join(spool, f"{id}.result.new"))  # once
+        fragile.down()
+        worker.signal(signal.SIGTERM)
+        worker.wait_log("this worker ends when its running jobs have")
+        assert worker.process.poll() is None, "its request is paid for"
+        go_on.set()
+        worker.wait_log("cannot keep a result on disk")
+        assert worker.wait(60) == 0
+        assert len(worker.spooled()) == 1
+        assert "results wait on disk for Redis" in worker.log()
+        fragile.up()
+        successor = WorkerProcess(store, provider, state=worker.state)
+        try:
+            assert wait_result(store, id)["body"] == MESSAGE
+            assert len(provider.requests) == 1
+        finally:
+            stop_all([successor])
+    finally:
+        worker.close()
+
+
 def test_a_redis_that_forgot_everything_gets_a_new_session_10_r6(fragile, fragile_store, provider):
     store = fragile_store
     (begun, go_on), = held()

@@ -105,6 +105,9 @@ print_command(struct rig *rig, const struct agent_command *command)
 		return;
 	case AGENT_SPOOL:
 		say(text, "spool %llu\n", (unsigned long long)command->handle);
+		if (rig->disk != RIG_DISK_HANGS)
+			agent_spooled(rig->agent, rig->now_ms, command->text,
+			              rig->disk == RIG_DISK_WORKS);
 		return;
 	case AGENT_DROP:
 		say(text, "drop %llu\n", (unsigned long long)command->handle);
@@ -277,6 +280,15 @@ rig_greet(struct rig *rig)
 	rig_answer(rig, "=OK 501000 1000\n\n\n");
 	(void)rig_calls(rig);
 	(void)rig_commands(rig);
+}
+
+void
+rig_begin(struct rig *rig, uint32_t slots)
+{
+	struct agent_config config = rig_config(slots);
+
+	rig_init(rig, &config);
+	rig_greet(rig);
 }
 
 void

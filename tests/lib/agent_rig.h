@@ -18,6 +18,17 @@
 #define RIG_TEXT_SIZE 65536
 #define RIG_LANE      "0000000000000000000000000000000a.0"
 #define RIG_FAMILY    "0000000000000000000000000000000b"
+#define RIG_NONE      "- - - - - -" /* usage of which nothing is known */
+
+/* Of a test's own `rig`: exactly this was said since the last look. */
+#define EXPECT_CALLS(text)    ck_assert_str_eq(rig_calls(&rig), text)
+#define EXPECT_COMMANDS(text) ck_assert_str_eq(rig_commands(&rig), text)
+
+enum rig_disk {
+	RIG_DISK_WORKS,
+	RIG_DISK_FULL,
+	RIG_DISK_HANGS
+};
 
 struct rig {
 	struct agent_config config;
@@ -27,6 +38,7 @@ struct rig {
 	struct agent_command commands[AGENT_COMMANDS_MIN];
 	struct agent_output output;
 	uint64_t now_ms;
+	enum rig_disk disk;              /* what becomes of "spool" */
 	uint64_t run_q[AGENT_SLOTS_MAX]; /* of the run last started in each slot */
 	uint64_t tags[1024];             /* of calls not answered yet */
 	uint32_t tags_first, tags_count;
@@ -57,6 +69,9 @@ void rig_answer_only(struct rig *rig, const char *text);
 
 /* Connects, greets as connection 1, and swallows the first claim as empty. */
 void rig_greet(struct rig *rig);
+
+/* A new agent with so many slots that is greeted, and found nothing to do yet. */
+void rig_begin(struct rig *rig, uint32_t slots);
 
 /* Wakes it and answers its claim with plain jobs "1-1", "1-2", … */
 void rig_give(struct rig *rig, uint32_t count);

@@ -71,7 +71,9 @@ obey(const struct agent_command *command)
 		return;
 	case AGENT_SPOOL:
 		ck_assert(storm.handles[command->handle] == HELD);
-		storm.handles[command->handle] = SPOOLED;
+		storm.handles[command->handle] = draw(4) ? SPOOLED : HELD;
+		agent_spooled(storm.rig.agent, storm.rig.now_ms, command->text,
+		              storm.handles[command->handle] == SPOOLED);
 		return;
 	case AGENT_DROP:
 		ck_assert(storm.handles[command->handle] == HELD ||

@@ -125,6 +125,8 @@ obey(struct worker_host *worker, const struct agent_command *command)
 		break;
 	case AGENT_SPOOL:
 		find_result(worker, command->handle)->on_disk = true;
+		agent_spooled(worker->agent, worker_host_now_ms(worker), command->text,
+		              true);
 		break;
 	case AGENT_DROP:
 		drop_result(worker, command->handle);

@@ -3,27 +3,14 @@
 
 #include <stdio.h>
 
-#define EXPECT_CALLS(text)    ck_assert_str_eq(rig_calls(&rig), text)
-#define EXPECT_COMMANDS(text) ck_assert_str_eq(rig_commands(&rig), text)
 #define LEASE(slot, q, id) \
 	"[" slot " " q "|" RIG_FAMILY "|" RIG_LANE "|" id "|p|0|0,0|0|1|n]"
 #define RUN(role, begin, leader, ids) \
 	RIG_LANE " " RIG_FAMILY " " role " 1 - 0 " begin " " leader " 0 " ids
 #define TICKET(leader) RUN("t", "1", leader, "w:" RIG_LANE ":1")
 #define NOTHING        "=OK 501000 1000\n\n\n"
-#define NONE           "- - - - - -" /* usage of which nothing is known */
 
 static struct rig rig;
-
-/* An agent that is greeted, has `slots` slots, and found nothing to do yet. */
-static void
-begin(uint32_t slots)
-{
-	struct agent_config config = rig_config(slots);
-
-	rig_init(&rig, &config);
-	rig_greet(&rig);
-}
 
 /* Claims one run as written into the first free slots. */
 static void
@@ -128,7 +115,7 @@ END_TEST
 
 START_TEST(agent_starts_what_a_claim_gives_in_the_order_of_its_slots)
 {
-	begin(3);
+	rig_begin(&rig, 3);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	EXPECT_CALLS("claim 1 4 0 1 2\n");
@@ -140,7 +127,7 @@ END_TEST
 
 START_TEST(agent_asks_again_at_once_when_everything_asked_for_was_given)
 {
-	begin(AGENT_BATCH + 2);
+	rig_begin(&rig, AGENT_BATCH + 2);
 	rig_give(&rig, AGENT_BATCH); /* all that one claim asks for */
 	ck_assert_uint_eq(rig.tags_count, 1);
 	rig_answer(&rig, NOTHING);
@@ -151,7 +138,7 @@ END_TEST
 
 START_TEST(agent_asks_again_at_once_when_told_to_sleep_for_nothing)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	EXPECT_CALLS("claim 1 2 0\n");
@@ -163,7 +150,7 @@ END_TEST
 
 START_TEST(agent_does_not_ask_before_it_is_told_to)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	rig_answer(&rig, "=OK 501000 8000\n\n\n");
@@ -178,7 +165,7 @@ END_TEST
 
 START_TEST(agent_polls_about_every_second)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	for (int i = 0; i < 5; i++) {
 		rig_pass(&rig, 749);
 		EXPECT_CALLS("");
@@ -193,7 +180,7 @@ END_TEST
 
 START_TEST(agent_has_one_claim_for_wake_ups_in_flight)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	agent_wake(rig.agent, rig.now_ms);
@@ -211,7 +198,7 @@ END_TEST
 
 START_TEST(agent_gives_back_what_it_cannot_run)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	(void)rig_calls(&rig);
@@ -223,7 +210,7 @@ END_TEST
 
 START_TEST(agent_reads_the_table_when_a_slot_is_refused)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	(void)rig_calls(&rig);
@@ -242,15 +229,15 @@ END_TEST
 
 START_TEST(agent_settles_and_claims_in_one_call_what_ended_in_one_turn)
 {
-	begin(3);
+	rig_begin(&rig, 3);
 	rig_give(&rig, 3);
 	for (uint32_t slot = 0; slot < 3; slot++)
 		rig_send(&rig, slot);
 	for (uint32_t slot = 0; slot < 3; slot++)
 		rig_end_only(&rig, slot, AGENT_DONE, 0);
 	rig_step(&rig);
-	EXPECT_CALLS("settle 1 3 0 4 " NONE " - 0 {} 1 5 " NONE " - 0 {} 2 6 " NONE
-	             " - 0 {} 7 0 1 2\n");
+	EXPECT_CALLS("settle 1 3 0 4 " RIG_NONE " - 0 {} 1 5 " RIG_NONE
+	             " - 0 {} 2 6 " RIG_NONE " - 0 {} 7 0 1 2\n");
 	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "2-1 2-2"));
 	EXPECT_COMMANDS("start 0 7 2-1\nstart 1 8 2-2\n");
 	EXPECT_CALLS("");
@@ -260,7 +247,7 @@ END_TEST
 
 START_TEST(agent_settles_no_more_than_a_batch_in_one_call)
 {
-	begin(AGENT_BATCH + 10);
+	rig_begin(&rig, AGENT_BATCH + 10);
 	rig_give(&rig, AGENT_BATCH);
 	rig_answer(&rig, NOTHING);
 	rig_give(&rig, 10);
@@ -277,7 +264,7 @@ END_TEST
 
 START_TEST(agent_keeps_a_settled_result_for_ten_seconds)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -312,7 +299,7 @@ END_TEST
 
 START_TEST(agent_offers_a_result_late_when_its_lease_has_gone_meanwhile)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -329,7 +316,7 @@ START_TEST(agent_says_what_a_stopped_request_may_have_cost)
 {
 	struct agent_outcome outcome = { .end = AGENT_STOPPED };
 
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	agent_stop(rig.agent, rig.now_ms, 0);
@@ -348,7 +335,7 @@ END_TEST
 
 START_TEST(agent_throws_away_the_result_of_a_cancelled_job)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -373,7 +360,7 @@ START_TEST(agent_doubles_the_back_off_of_failures_up_to_a_bound)
 	for (uint32_t i = 0; i < ARRAY_SIZE(expected); i++) {
 		unsigned long long delay_ms;
 
-		begin(1);
+		rig_begin(&rig, 1);
 		rig_give(&rig, 1);
 		rig_send(&rig, 0);
 		outcome.attempts = i;
@@ -401,12 +388,12 @@ START_TEST(agent_waits_longer_than_its_back_off_if_the_provider_says_so)
 		.text = SPAN("t"),
 	};
 
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	agent_ended(rig.agent, rig.now_ms, 0, rig.run_q[0], &outcome);
 	rig_step(&rig);
-	EXPECT_CALLS("fail 1 0 2 retry 3 7000 0 r t " NONE " - 0 -\n");
+	EXPECT_CALLS("fail 1 0 2 retry 3 7000 0 r t " RIG_NONE " - 0 -\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -422,12 +409,12 @@ START_TEST(agent_parks_the_account_when_a_job_is_deferred)
 		.text = SPAN("t"),
 	};
 
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	agent_ended(rig.agent, rig.now_ms, 0, rig.run_q[0], &outcome);
 	rig_step(&rig);
-	EXPECT_CALLS("fail 1 0 2 defer 3 0 2000 rate_limit t " NONE " - 0 -\n");
+	EXPECT_CALLS("fail 1 0 2 defer 3 0 2000 rate_limit t " RIG_NONE " - 0 -\n");
 	rig_answer(&rig, "[OK 501000 back]");
 	rig_fini(&rig);
 }
@@ -437,7 +424,7 @@ START_TEST(agent_gives_usage_in_the_time_of_redis)
 {
 	struct agent_outcome outcome = { .end = AGENT_DONE, .result = SPAN("{}") };
 
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	outcome.usage = protocol_usage_none();
@@ -457,7 +444,7 @@ END_TEST
 
 START_TEST(agent_closes_a_connection_that_does_not_answer)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	(void)rig_calls(&rig);
@@ -476,7 +463,7 @@ START_TEST(agent_ignores_answers_of_a_connection_it_gave_up)
 	struct reply late = { .kind = REPLY_ERROR, .text = SPAN("ERR late") };
 	uint64_t tag;
 
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	tag = rig.tags[rig.tags_first];
@@ -494,7 +481,7 @@ END_TEST
 
 START_TEST(agent_gives_back_a_claim_whose_answer_was_lost)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	rig_lose(&rig);
@@ -508,7 +495,7 @@ END_TEST
 
 START_TEST(agent_settles_again_what_the_table_still_shows)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -516,7 +503,7 @@ START_TEST(agent_settles_again_what_the_table_still_shows)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
-	EXPECT_CALLS("settle 2 1 0 2 " NONE " - 0 {} 4 0\n");
+	EXPECT_CALLS("settle 2 1 0 2 " RIG_NONE " - 0 {} 4 0\n");
 	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	EXPECT_COMMANDS("");
 	rig_fini(&rig);
@@ -525,7 +512,7 @@ END_TEST
 
 START_TEST(agent_takes_an_empty_slot_as_settled_but_offers_the_result_once_more)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -544,7 +531,7 @@ END_TEST
 /* As after a worker has stood still: what it paid for was not booked by anybody. */
 START_TEST(agent_has_no_doubt_that_a_session_which_is_gone_settled_nothing)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -562,11 +549,11 @@ END_TEST
 
 START_TEST(agent_gives_back_the_job_claimed_with_a_settle_whose_answer_was_lost)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("settle 1 1 0 2 " NONE " - 0 {} 3 0\n");
+	EXPECT_CALLS("settle 1 1 0 2 " RIG_NONE " - 0 {} 3 0\n");
 	rig_lose(&rig);
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
@@ -578,7 +565,7 @@ END_TEST
 
 START_TEST(agent_lets_paid_requests_run_when_their_lease_is_gone)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_lose(&rig);
@@ -595,7 +582,7 @@ END_TEST
 
 START_TEST(agent_stops_what_was_not_sent_when_its_lease_is_gone)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_lose(&rig);
 	rig_connect(&rig);
@@ -610,7 +597,7 @@ END_TEST
 
 START_TEST(agent_starts_again_when_the_payload_was_lost_on_the_way)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_lose(&rig);
 	rig_end(&rig, 0, AGENT_UNFETCHED, 0);
@@ -624,7 +611,7 @@ END_TEST
 
 START_TEST(agent_sends_an_acknowledged_result_again_after_a_rollback)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -634,7 +621,7 @@ START_TEST(agent_sends_an_acknowledged_result_again_after_a_rollback)
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
 	EXPECT_COMMANDS("note resent 0\n");
-	EXPECT_CALLS("settle 2 1 0 2 " NONE " - 0 {} 4\nclaim 2 4 0\n");
+	EXPECT_CALLS("settle 2 1 0 2 " RIG_NONE " - 0 {} 4\nclaim 2 4 0\n");
 	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	rig_answer(&rig, NOTHING);
 	EXPECT_COMMANDS("");
@@ -644,7 +631,7 @@ END_TEST
 
 START_TEST(agent_gives_back_leases_it_knows_nothing_of)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_lose(&rig);
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
@@ -659,7 +646,7 @@ END_TEST
 
 START_TEST(agent_begins_a_new_session_when_its_own_is_gone)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	rig_give(&rig, 2);
 	rig_send(&rig, 0);
 	rig_lose(&rig);
@@ -680,7 +667,7 @@ END_TEST
 
 START_TEST(agent_attaches_on_a_new_connection_when_it_is_told_it_is_stale)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
 	rig_answer(&rig, "[STALE]");
@@ -694,7 +681,7 @@ END_TEST
 
 START_TEST(agent_pauses_and_reads_the_table_after_an_error)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -706,7 +693,7 @@ START_TEST(agent_pauses_and_reads_the_table_after_an_error)
 	rig_pass(&rig, 1);
 	EXPECT_CALLS("attach 30000\n");
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
-	EXPECT_CALLS("settle 2 1 0 2 " NONE " - 0 {} 4 0\n");
+	EXPECT_CALLS("settle 2 1 0 2 " RIG_NONE " - 0 {} 4 0\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -715,7 +702,7 @@ END_TEST
 
 START_TEST(agent_beats_every_ten_seconds_with_its_busy_slots)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	rig_give(&rig, 2);
 	rig_pass(&rig, 9999);
 	EXPECT_CALLS("");
@@ -730,7 +717,7 @@ END_TEST
 
 START_TEST(agent_beats_at_a_moment_without_calls)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	rig_give(&rig, 1);
 	idle(9950);
 	agent_wake(rig.agent, rig.now_ms);
@@ -747,7 +734,7 @@ END_TEST
 
 START_TEST(agent_beats_anyway_when_no_quiet_moment_comes)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	rig_give(&rig, 1);
 	idle(9950);
 	agent_wake(rig.agent, rig.now_ms);
@@ -763,7 +750,7 @@ END_TEST
 
 START_TEST(agent_reads_the_table_when_a_beat_says_so)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_pass(&rig, 10000);
 	(void)rig_calls(&rig);
@@ -777,7 +764,7 @@ END_TEST
 
 START_TEST(agent_stops_jobs_that_a_beat_names_and_gives_them_back)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	rig_give(&rig, 2);
 	rig_send(&rig, 1);
 	rig_pass(&rig, 10000);
@@ -793,7 +780,7 @@ END_TEST
 
 START_TEST(agent_stops_leaders_when_its_lease_may_end_and_claims_nothing)
 {
-	begin(4);
+	rig_begin(&rig, 4);
 	give(TICKET("0"));
 	give(RUN("l", "1", "0", "5-1"));
 	give(RUN("c", "1", "0", "5-2"));
@@ -831,7 +818,7 @@ END_TEST
 
 START_TEST(agent_measures_the_fence_from_when_the_beat_was_sent)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	give(RUN("l", "1", "0", "5-1"));
 	rig_pass(&rig, 10000);
 	rig_pass(&rig, 4000);
@@ -853,7 +840,7 @@ START_TEST(agent_reports_the_first_event_only_where_asked)
 	struct protocol_usage usage = protocol_usage_none();
 
 	usage.written = 9;
-	begin(2);
+	rig_begin(&rig, 2);
 	give(RUN("l", "1", "0", "5-1"));
 	give(RUN("p", "0", "0", "5-2"));
 	for (uint32_t slot = 0; slot < 2; slot++) {
@@ -871,7 +858,7 @@ START_TEST(agent_reports_the_first_event_again_if_the_answer_was_lost)
 {
 	struct protocol_usage usage = protocol_usage_none();
 
-	begin(1);
+	rig_begin(&rig, 1);
 	give(RUN("l", "1", "0", "5-1"));
 	rig_send(&rig, 0);
 	agent_began(rig.agent, rig.now_ms, 0, 2, &usage);
@@ -880,7 +867,7 @@ START_TEST(agent_reports_the_first_event_again_if_the_answer_was_lost)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "5-1") "]");
-	EXPECT_CALLS("begin 2 0 2 " NONE "\n");
+	EXPECT_CALLS("begin 2 0 2 " RIG_NONE "\n");
 	rig_answer(&rig, "[OK 501000]");
 	rig_lose(&rig);
 	rig_connect(&rig);
@@ -893,7 +880,7 @@ END_TEST
 
 START_TEST(agent_stops_a_slow_leader_and_hands_its_job_back)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	give(RUN("l", "1", "9000", "5-1"));
 	rig_send(&rig, 0);
 	rig_pass(&rig, 8999);
@@ -909,7 +896,7 @@ END_TEST
 
 START_TEST(agent_fails_a_slow_warm_up)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	give(TICKET("9000"));
 	rig_send(&rig, 0);
 	rig_pass(&rig, 9000);
@@ -924,7 +911,7 @@ START_TEST(agent_lets_a_leader_run_that_has_begun)
 {
 	struct protocol_usage usage = protocol_usage_none();
 
-	begin(1);
+	rig_begin(&rig, 1);
 	give(RUN("l", "1", "9000", "5-1"));
 	rig_send(&rig, 0);
 	agent_began(rig.agent, rig.now_ms, 0, 2, &usage);
@@ -938,113 +925,12 @@ END_TEST
 
 START_TEST(agent_lets_a_leader_run_that_was_stopped_for_slowness_before)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	give(RUN("l", "1", "9000", "5-1"));
 	agent_sent(rig.agent, rig.now_ms, 0, 2, SPAN("up"), AGENT_SLOW_MAX);
 	rig_step(&rig);
 	rig_pass(&rig, 9500);
 	EXPECT_COMMANDS("");
-	rig_fini(&rig);
-}
-END_TEST
-
-/* ---- stopping -------------------------------------------------------------------- */
-
-START_TEST(agent_waits_for_running_jobs_when_it_stops_then_says_bye)
-{
-	begin(2);
-	rig_give(&rig, 1);
-	rig_send(&rig, 0);
-	agent_stop(rig.agent, rig.now_ms, 60000);
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
-	EXPECT_CALLS("");
-	EXPECT_COMMANDS("");
-	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("settle 1 1 0 3 " NONE " - 0 {} 5\n"); /* and claims nothing */
-	rig_answer(&rig, "=OK 501000 1000\n\n\n");
-	EXPECT_CALLS("bye 1\n");
-	rig_answer(&rig, "[OK 501000]");
-	EXPECT_COMMANDS("drop 77\nfinished\n");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_stops_and_gives_back_what_outlives_the_drain)
-{
-	begin(2);
-	rig_give(&rig, 2);
-	rig_send(&rig, 0);
-	agent_stop(rig.agent, rig.now_ms, 2000);
-	rig_step(&rig);
-	rig_pass(&rig, 2000);
-	EXPECT_COMMANDS("abort 0 3\nabort 1 4\n");
-	rig_end_only(&rig, 0, AGENT_STOPPED, 0);
-	rig_end_only(&rig, 1, AGENT_STOPPED, 0);
-	rig_step(&rig);
-	EXPECT_CALLS("release 1 0 3 1 1 4 0\n");
-	rig_answer(&rig, "[OK 501000]");
-	EXPECT_CALLS("bye 1\n");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_stops_at_once_when_told_twice)
-{
-	begin(1);
-	rig_give(&rig, 1);
-	rig_send(&rig, 0);
-	agent_stop(rig.agent, rig.now_ms, 60000);
-	rig_step(&rig);
-	EXPECT_COMMANDS("");
-	agent_stop(rig.agent, rig.now_ms, 0);
-	rig_step(&rig);
-	EXPECT_COMMANDS("abort 0 2\n");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_finishes_without_redis_once_its_time_is_up)
-{
-	begin(1);
-	rig_give(&rig, 1);
-	rig_send(&rig, 0);
-	rig_lose(&rig);
-	rig_end(&rig, 0, AGENT_DONE, 77);
-	agent_stop(rig.agent, rig.now_ms, 1000);
-	rig_step(&rig);
-	EXPECT_COMMANDS("spool 77\n"); /* it may not come to anything else */
-	rig_pass(&rig, 999);
-	EXPECT_COMMANDS("");
-	rig_pass(&rig, 1);
-	EXPECT_COMMANDS("finished\n");
-	ck_assert(agent_deadline(rig.agent) == AGENT_DEADLINE_NONE);
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_finishes_though_redis_does_not_answer)
-{
-	begin(1);
-	agent_stop(rig.agent, rig.now_ms, 1000);
-	rig_step(&rig);
-	EXPECT_CALLS("bye 1\n");
-	rig_pass(&rig, 4999);
-	EXPECT_COMMANDS("");
-	rig_pass(&rig, 1);
-	EXPECT_COMMANDS("close\nnote timeout 5000\nfinished\n");
-	rig_fini(&rig);
-}
-END_TEST
-
-START_TEST(agent_finishes_at_once_if_it_never_had_a_session)
-{
-	struct agent_config config = rig_config(1);
-
-	rig_init(&rig, &config);
-	agent_stop(rig.agent, rig.now_ms, 60000);
-	rig_step(&rig);
-	EXPECT_COMMANDS("finished\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -1098,10 +984,4 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_reports_the_first_event_again_if_the_answer_was_lost,
            agent_stops_a_slow_leader_and_hands_its_job_back, agent_fails_a_slow_warm_up,
            agent_lets_a_leader_run_that_has_begun,
-           agent_lets_a_leader_run_that_was_stopped_for_slowness_before,
-           agent_waits_for_running_jobs_when_it_stops_then_says_bye,
-           agent_stops_and_gives_back_what_outlives_the_drain,
-           agent_stops_at_once_when_told_twice,
-           agent_finishes_without_redis_once_its_time_is_up,
-           agent_finishes_though_redis_does_not_answer,
-           agent_finishes_at_once_if_it_never_had_a_session)
+           agent_lets_a_leader_run_that_was_stopped_for_slowness_before)

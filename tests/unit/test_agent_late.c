@@ -2,19 +2,7 @@
 #include "tests/lib/agent_rig.h"
 #include "tests/lib/suite.h"
 
-#define EXPECT_CALLS(text)    ck_assert_str_eq(rig_calls(&rig), text)
-#define EXPECT_COMMANDS(text) ck_assert_str_eq(rig_commands(&rig), text)
-
 static struct rig rig;
-
-static void
-begin(uint32_t slots)
-{
-	struct agent_config config = rig_config(slots);
-
-	rig_init(&rig, &config);
-	rig_greet(&rig);
-}
 
 /* Results that an earlier process left on disk. */
 static void
@@ -43,7 +31,7 @@ count_of(const char *text, const char *part)
 
 START_TEST(agent_offers_results_of_its_own_that_are_late_once_a_second)
 {
-	begin(3);
+	rig_begin(&rig, 3);
 	rig_give(&rig, 3);
 	for (uint32_t slot = 0; slot < 3; slot++)
 		rig_send(&rig, slot);
@@ -149,7 +137,7 @@ END_TEST
 
 START_TEST(agent_claims_nothing_while_more_of_an_earlier_process_is_to_come)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_late_more(rig.agent, rig.now_ms, true);
 	agent_wake(rig.agent, rig.now_ms);
 	rig_step(&rig);
@@ -168,7 +156,7 @@ START_TEST(agent_offers_late_results_again_after_a_loss)
 {
 	struct agent_late late = { .handle = 1, .id = SPAN("3-1"), .result = SPAN("R") };
 
-	begin(1);
+	rig_begin(&rig, 1);
 	agent_late(rig.agent, rig.now_ms, &late);
 	rig_step(&rig);
 	rig_lose(&rig);
@@ -182,7 +170,7 @@ END_TEST
 
 START_TEST(agent_spools_paid_results_that_it_cannot_deliver_for_a_second)
 {
-	begin(2);
+	rig_begin(&rig, 2);
 	rig_give(&rig, 2);
 	rig_send(&rig, 0);
 	rig_send(&rig, 1);
@@ -201,7 +189,7 @@ END_TEST
 
 START_TEST(agent_claims_nothing_while_late_results_pile_up)
 {
-	begin(1);
+	rig_begin(&rig, 1);
 	while (agent_late_room(rig.agent))
 		leave(1);
 	agent_wake(rig.agent, rig.now_ms);

@@ -5,11 +5,8 @@
 
 #include <stdio.h>
 
-#define EXPECT_CALLS(text)    ck_assert_str_eq(rig_calls(&rig), text)
-#define EXPECT_COMMANDS(text) ck_assert_str_eq(rig_commands(&rig), text)
-#define NOTHING               "=OK 501000 60000\n\n\n"
-#define RUN                   RIG_LANE " " RIG_FAMILY " p 1 - 0 0 0 0"
-#define NONE                  "- - - - - -" /* usage of which nothing is known */
+#define NOTHING "=OK 501000 60000\n\n\n"
+#define RUN     RIG_LANE " " RIG_FAMILY " p 1 - 0 0 0 0"
 
 static struct rig rig;
 
@@ -66,12 +63,9 @@ answer_all(void)
 
 /* An agent that has just missed `up` once too often. */
 static void
-begin(uint32_t slots)
+begin_missing(uint32_t slots)
 {
-	struct agent_config config = rig_config(slots);
-
-	rig_init(&rig, &config);
-	rig_greet(&rig);
+	rig_begin(&rig, slots);
 	for (int i = 1; i < SHUN_MISSES; i++) {
 		rig_give(&rig, 1);
 		miss();
@@ -97,9 +91,10 @@ await_try(void)
 
 START_TEST(agent_says_what_it_misses_before_it_asks_for_more)
 {
-	begin(1);
-	EXPECT_CALLS("beat 1 1 30000 up\nfail 1 0 6 unsent 3 0 0 - Nobody is there. " NONE
-	             " - 0 -\n");
+	begin_missing(1);
+	EXPECT_CALLS(
+		"beat 1 1 30000 up\nfail 1 0 6 unsent 3 0 0 - Nobody is there. " RIG_NONE
+		" - 0 -\n");
 	EXPECT_COMMANDS("note shunned 0\n");
 	rig_fini(&rig);
 }
@@ -110,7 +105,7 @@ START_TEST(agent_tries_one_job_of_what_it_shuns_when_the_pause_is_over)
 	uint64_t waited_ms;
 	char claim[64];
 
-	begin(4);
+	begin_missing(4);
 	waited_ms = await_try();
 	ck_assert_uint_ge(waited_ms, SHUN_MS - SHUN_MS / 4);
 	ck_assert_uint_le(waited_ms, SHUN_MS);
@@ -126,7 +121,7 @@ END_TEST
 
 START_TEST(agent_claims_everything_again_once_a_request_leaves)
 {
-	begin(1);
+	begin_missing(1);
 	(void)await_try();
 	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN " 9-1");
 	forget_what_was_said();
@@ -142,7 +137,7 @@ END_TEST
 
 START_TEST(agent_that_reaches_again_does_not_wait_for_its_next_poll)
 {
-	begin(2);
+	begin_missing(2);
 	(void)await_try();
 	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN " 9-1");
 	answer_all();
@@ -155,7 +150,7 @@ END_TEST
 
 START_TEST(agent_that_misses_again_tries_again)
 {
-	begin(1);
+	begin_missing(1);
 	for (int i = 0; i < 5; i++) {
 		(void)await_try();
 		rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN " 9-1");
@@ -170,14 +165,14 @@ END_TEST
 
 START_TEST(agent_keeps_a_slot_for_the_try_if_none_is_free)
 {
-	begin(1);
+	begin_missing(1);
 	answer_all();
 	rig_give(&rig, 1); /* a job of another upstream; it runs for long */
 	agent_sent(rig.agent, rig.now_ms, 0, rig.run_q[0], SPAN("other"), 0);
 	rig_pass(&rig, 5000);
 	forget_what_was_said();
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("settle 1 1 0 8 " NONE
+	EXPECT_CALLS("settle 1 1 0 8 " RIG_NONE
 	             " - 0 {} 9\n"); /* and claims nothing into it */
 	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	EXPECT_CALLS("claim 1 9 =up 0\n");
@@ -187,7 +182,7 @@ END_TEST
 
 START_TEST(agent_says_it_again_on_every_connection)
 {
-	begin(1);
+	begin_missing(1);
 	answer_all();
 	rig_lose(&rig);
 	rig_connect(&rig);
@@ -207,7 +202,7 @@ START_TEST(agent_shuns_nothing_for_other_failures)
 {
 	struct agent_stats stats;
 
-	begin(1);
+	begin_missing(1);
 	rig_fini(&rig);
 	rig_init(&rig, &rig.config);
 	rig_greet(&rig);

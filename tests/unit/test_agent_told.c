@@ -2,20 +2,13 @@
 #include "tests/lib/agent_rig.h"
 #include "tests/lib/suite.h"
 
-#define EXPECT_CALLS(text)    ck_assert_str_eq(rig_calls(&rig), text)
-#define EXPECT_COMMANDS(text) ck_assert_str_eq(rig_commands(&rig), text)
-#define NONE                  "- - - - - -" /* usage of which nothing is known */
-
 static struct rig rig;
 
 /* An agent with one slot, in which a request runs. */
 static void
-begin(void)
+begin_running(void)
 {
-	struct agent_config config = rig_config(1);
-
-	rig_init(&rig, &config);
-	rig_greet(&rig);
+	rig_begin(&rig, 1);
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 }
@@ -31,11 +24,11 @@ beat(const char *answer)
 
 START_TEST(agent_that_is_told_to_be_quiet_ends_what_it_has_and_claims_nothing)
 {
-	begin();
+	begin_running();
 	beat("[OK 511000 3]");
 	EXPECT_COMMANDS("note quiet 1\n");
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("settle 1 1 0 2 " NONE " - 0 {} 3\n"); /* and claims nothing */
+	EXPECT_CALLS("settle 1 1 0 2 " RIG_NONE " - 0 {} 3\n"); /* and claims nothing */
 	rig_answer(&rig, "=OK 511000 1000\n\n\n");
 	rig_pass(&rig, 9999);
 	EXPECT_CALLS("");
@@ -52,7 +45,7 @@ END_TEST
  */
 START_TEST(agent_that_is_quiet_asks_soon_when_it_is_woken)
 {
-	begin();
+	begin_running();
 	beat("[OK 511000 3]");
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	rig_answer(&rig, "=OK 511000 1000\n\n\n");
@@ -76,7 +69,7 @@ END_TEST
 
 START_TEST(agent_stays_quiet_in_its_next_session)
 {
-	begin();
+	begin_running();
 	beat("[OK 511000 3]");
 	beat("[GONE]");
 	EXPECT_CALLS("hello w p 1 * 30000 - 600000 quiet\n");
@@ -88,7 +81,7 @@ END_TEST
 
 START_TEST(agent_that_is_dismissed_says_so_once)
 {
-	begin();
+	begin_running();
 	beat("[OK 511000 5]");
 	EXPECT_COMMANDS("dismissed\n");
 	beat("[OK 521000 5]");

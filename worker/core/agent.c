@@ -66,7 +66,8 @@ agent_init(void *memory, size_t memory_size, uint64_t now_ms,
 	VERIFY(config->margin_ms < config->lease_ms);
 	VERIFY(memory_size >= agent_size(config));
 
-	*agent = (struct agent){ .config = *config, .now_ms = now_ms };
+	*agent =
+		(struct agent){ .config = *config, .now_ms = now_ms, .heard_ms = now_ms };
 	place += round_up(sizeof *agent);
 	slot_set_init(&agent->slots, (struct slot *)(void *)place, config->slots);
 	place += round_up(config->slots * sizeof(struct slot));
@@ -135,6 +136,7 @@ agent_connected(struct agent *agent, uint64_t now_ms)
 		return;
 	VERIFY(agent->phase == AGENT_DOWN);
 	agent->phase = AGENT_UP;
+	agent->heard_ms = now_ms;
 	agent->greet_at_ms = now_ms;
 }
 
@@ -158,6 +160,8 @@ void
 agent_lost(struct agent *agent, uint64_t now_ms)
 {
 	advance(agent, now_ms);
+	if (agent->phase != AGENT_DOWN)
+		agent->heard_ms = now_ms;
 	hang_up(agent);
 }
 
@@ -286,6 +290,7 @@ agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *late)
 	result = &agent->results.results[result_take(&agent->results, RESULT_LATE)];
 	result->since_ms = now_ms;
 	result->is_spooled = true;
+	result->is_on_disk = true;
 	result->is_inherited = true;
 	agent->late_inherited++;
 	memcpy(result->id, late->id.data, late->id.len);
@@ -308,6 +313,32 @@ agent_late_more(struct agent *agent, uint64_t now_ms, bool more)
 		return;
 	advance(agent, now_ms);
 	agent->late_more = more;
+}
+
+static void
+note_disk(struct agent *agent, enum result_list list, struct span id, bool is_written)
+{
+	struct result_pool *pool = &agent->results;
+	uint32_t index = result_first(pool, list);
+
+	for (; index != RESULT_NONE; index = result_next(pool, index)) {
+		struct result *result = &pool->results[index];
+		struct span its = { result->id, result->id_len };
+
+		if (!result->is_spooled || result->is_on_disk || !span_equals(its, id))
+			continue;
+		result->is_on_disk = is_written;
+		result->is_spooled = is_written;
+		result->spool_at_ms = agent->now_ms + AGENT_DISK_MS;
+	}
+}
+
+void
+agent_spooled(struct agent *agent, uint64_t now_ms, struct span id, bool is_written)
+{
+	advance(agent, now_ms);
+	note_disk(agent, RESULT_FRESH, id, is_written);
+	note_disk(agent, RESULT_LATE, id, is_written);
 }
 
 /* What has not begun need not begin; it is handed back at once. */
@@ -368,6 +399,21 @@ agent_redis_ms(const struct agent *agent, uint64_t local_ms)
 	return offset_redis_ms(&agent->offset, local_ms);
 }
 
+static uint32_t
+count_on_disk(const struct agent *agent)
+{
+	static const enum result_list lists[] = { RESULT_FRESH, RESULT_LATE };
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		uint32_t index = result_first(&agent->results, lists[i]);
+
+		for (; index != RESULT_NONE; index = result_next(&agent->results, index))
+			count += agent->results.results[index].is_on_disk;
+	}
+	return count;
+}
+
 void
 agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
 {
@@ -379,6 +425,8 @@ agent_stats(const struct agent *agent, struct agent_stats *ret_stats)
 	ret_stats->is_fenced = agent->is_fenced;
 	ret_stats->is_quiet = agent->is_quiet;
 	ret_stats->shunned = shun_count(&agent->shuns);
+	ret_stats->on_disk = count_on_disk(agent);
+	ret_stats->is_stopping = agent->is_stopping;
 }
 
 void

@@ -92,7 +92,8 @@ struct agent_job {
 enum agent_command_kind {
 	AGENT_START,     /* `job`: fetch its payload, run it; ends in agent_ended */
 	AGENT_ABORT,     /* slot, q: stop it; ends in agent_ended, before long */
-	AGENT_SPOOL,     /* handle: put this result on disk, it may have to outlive us */
+	AGENT_SPOOL,     /* handle; text, its job: put this result on disk, it may have to
+	                    outlive us; ends in agent_spooled */
 	AGENT_DROP,      /* handle: nobody needs this result any more */
 	AGENT_SESSION,   /* number, a nonce: remember it as the predecessor of the next
 	                    process */
@@ -193,6 +194,8 @@ struct agent_stats {
 	bool is_fenced;
 	bool is_quiet;
 	uint32_t shunned; /* upstreams that it does not reach */
+	uint32_t on_disk; /* results that Redis has not taken */
+	bool is_stopping;
 };
 
 struct agent;
@@ -233,8 +236,14 @@ void agent_late(struct agent *agent, uint64_t now_ms, const struct agent_late *l
 bool agent_late_room(const struct agent *agent);
 void agent_late_more(struct agent *agent, uint64_t now_ms, bool more);
 
+/* What became of an AGENT_SPOOL: the result of job `id` is on disk and synced, or not:
+ * then it is said again after a while. */
+void agent_spooled(struct agent *agent, uint64_t now_ms, struct span id, bool is_written);
+
 /* Claims nothing more; what still runs after `drain_ms` is stopped and given back, then
- * AGENT_FINISHED.  Called again, the shorter time counts. */
+ * AGENT_FINISHED.  If Redis has been away for `call_ms`, nobody is left to give anything
+ * back to: it is said as soon as nothing runs and what was paid for is on disk.  Called
+ * again, the shorter time counts. */
 void agent_stop(struct agent *agent, uint64_t now_ms, uint64_t drain_ms);
 
 /* Does what is due, at most one outputful.  Commands first: a session has to be noted

@@ -63,13 +63,14 @@ spool_list(struct agent *agent, struct agent_output *out, enum result_list list)
 
 		if (!in_haste && agent->now_ms < result->since_ms + AGENT_SPOOL_MS)
 			break; /* the others are younger */
-		if (result->is_spooled || result->id_len == 0 ||
-		    result->outcome.handle == 0 || result->outcome.end != AGENT_DONE)
+		if (result->is_spooled || agent->now_ms < result->spool_at_ms ||
+		    !result_is_paid(result))
 			continue;
 		command = add_command(agent, out, AGENT_SPOOL);
 		if (!command)
 			return false;
 		command->handle = result->outcome.handle;
+		command->text = (struct span){ result->id, result->id_len };
 		result->is_spooled = true;
 	}
 	return true;

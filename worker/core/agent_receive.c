@@ -39,6 +39,7 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 {
 	switch (protocol_answer_word(reply)) {
 	case PROTOCOL_OK:
+		agent->heard_ms = agent->now_ms;
 		offset_sample(&agent->offset, flight->sent_ms, agent->now_ms,
 		              protocol_answer_now_ms(reply));
 		return true;
@@ -48,6 +49,7 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 		agent->is_dirty = true;
 		return false;
 	case PROTOCOL_GONE:
+		agent->heard_ms = agent->now_ms;
 		lose_session(agent);
 		return false;
 	case PROTOCOL_REATTACH:

@@ -26,6 +26,7 @@
 #define AGENT_NOTE_TEXT     200
 #define AGENT_QUIET_MS      100  /* a beat waits so long for a moment without calls */
 #define AGENT_SPOOL_MS      1000 /* an undelivered result of this age goes to disk */
+#define AGENT_DISK_MS       2000 /* and is tried again so long after the disk refused it */
 #define AGENT_SLEEP_MS_MAX  10000
 #define AGENT_KEPT_SIZE_MAX ((size_t)64 << 20)
 
@@ -60,6 +61,7 @@ struct agent {
 	bool attach_due;      /* the table has to be read again on this connection */
 	bool is_dirty;        /* something may be due right now */
 	uint64_t greet_at_ms; /* not before this, after an error */
+	uint64_t heard_ms;    /* the last sign of life of a Redis that serves */
 	uint64_t q_next;
 
 	uint64_t renewed_ms; /* when the last beat, hello or attach that was answered left

@@ -72,8 +72,7 @@ check_drain(struct agent *agent)
 		agent_lease_stop(agent, i, SLOT_WHY_DRAINED);
 }
 
-/* Two calls' time after the drain everything undelivered is on disk and we go; at once if
- * there is no connection to deliver it by. */
+/* Two calls' time after the drain we go, whatever is left. */
 static uint64_t
 finish_at_ms(const struct agent *agent)
 {
@@ -89,14 +88,41 @@ has_nothing(const struct agent *agent)
 	       result_first(&agent->results, RESULT_LATE) == RESULT_NONE;
 }
 
+static bool
+is_on_disk(const struct agent *agent, enum result_list list)
+{
+	uint32_t index = result_first(&agent->results, list);
+
+	for (; index != RESULT_NONE; index = result_next(&agent->results, index)) {
+		const struct result *result = &agent->results.results[index];
+
+		if (result_is_paid(result) && !result->is_on_disk)
+			return false;
+	}
+	return true;
+}
+
+/* When it may go without a word to Redis: nothing is lost by it.  The next process there
+ * delivers what is on disk, and gives the leases back. */
+static uint64_t
+leave_at_ms(const struct agent *agent)
+{
+	if (!agent->is_stopping || agent->phase == AGENT_READY ||
+	    agent->phase == AGENT_LEAVING || agent->phase == AGENT_OVER ||
+	    agent->slots.running > 0 || !is_on_disk(agent, RESULT_FRESH) ||
+	    !is_on_disk(agent, RESULT_LATE))
+		return AGENT_DEADLINE_NONE;
+	if (agent->is_drained && agent->phase == AGENT_DOWN)
+		return agent->now_ms;
+	return agent->heard_ms + agent->config.call_ms;
+}
+
 static void
 check_finish(struct agent *agent)
 {
 	if (!agent->is_stopping || agent->phase == AGENT_OVER)
 		return;
-	if (agent->now_ms >= finish_at_ms(agent) ||
-	    (agent->is_drained && agent->phase == AGENT_DOWN &&
-	     agent->slots.running == 0) ||
+	if (agent->now_ms >= finish_at_ms(agent) || agent->now_ms >= leave_at_ms(agent) ||
 	    (!agent->has_session && has_nothing(agent))) {
 		agent->phase = AGENT_OVER;
 		flight_clear(&agent->flights);
@@ -149,5 +175,6 @@ agent_timer_deadline(const struct agent *agent)
 		deadline = MIN(deadline, agent->drain_until_ms);
 	deadline = MIN(deadline, fence_at_ms(agent));
 	deadline = MIN(deadline, finish_at_ms(agent));
+	deadline = MIN(deadline, leave_at_ms(agent));
 	return MIN(deadline, kept_ends_ms(agent));
 }

@@ -90,6 +90,13 @@ result_next(const struct result_pool *pool, uint32_t index)
 	return pool->results[index].next;
 }
 
+bool
+result_is_paid(const struct result *result)
+{
+	return result->outcome.end == AGENT_DONE && result->outcome.handle != 0 &&
+	       result->id_len > 0;
+}
+
 uint32_t
 result_find_kept(const struct result_pool *pool, uint32_t slot, uint64_t q)
 {

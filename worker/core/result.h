@@ -33,10 +33,12 @@ struct result {
 	uint32_t previous, next; /* RESULT_NONE at the ends */
 	uint32_t slot;
 	uint64_t q;
-	uint64_t since_ms; /* fresh and late: end of the run; kept: acknowledged */
-	bool is_spooled;   /* AGENT_SPOOL was said */
-	bool is_inherited; /* late: an earlier process paid for it */
-	bool in_flight;    /* late and resent: part of a call */
+	uint64_t since_ms;    /* fresh and late: end of the run; kept: acknowledged */
+	bool is_spooled;      /* AGENT_SPOOL was said */
+	bool is_on_disk;      /* and obeyed */
+	uint64_t spool_at_ms; /* not said before this: the disk refused it */
+	bool is_inherited;    /* late: an earlier process paid for it */
+	bool in_flight;       /* late and resent: part of a call */
 	char id[PROTOCOL_JOB_ID_SIZE];
 	uint32_t id_len;              /* 0: a ticket, nothing to deliver late */
 	struct protocol_late attempt; /* fresh and late; its usage is the outcome's */
@@ -66,6 +68,9 @@ void result_move(struct result_pool *pool, uint32_t index, enum result_list list
 /* The first of a list, or RESULT_NONE. */
 uint32_t result_first(const struct result_pool *pool, enum result_list list);
 uint32_t result_next(const struct result_pool *pool, uint32_t index);
+
+/* Is it something that was paid for, and can be delivered by another process? */
+bool result_is_paid(const struct result *result);
 
 /* The kept result of this lease, or RESULT_NONE. */
 uint32_t result_find_kept(const struct result_pool *pool, uint32_t slot, uint64_t q);
