@@ -59,8 +59,8 @@ def fill(stack, families):
         stack.enqueue([anthropic_body(f"Question {n}", f"Version {number}. {padding}")
                        for number in range(start, min(start + 500, families)) for n in range(2)],
                       route="many")
-    wait_until(lambda: stack.api("overview")["counts"]["families"] >= families, 180, "families")
-    wait_until(lambda: stack.api("overview")["inbox_lag_ms"] == 0, 60, "an empty inbox")
+    wait_until(lambda: stack.api("overview")["counts"]["families"] >= families, "families", 180)
+    wait_until(lambda: stack.api("overview")["inbox_lag_ms"] == 0, "an empty inbox", 60)
     time.sleep(3)
 
 
@@ -87,7 +87,7 @@ def in_turns(stack, other):
         stack.program = None if turn % 2 == 0 else other
         stack.start_scheduler()
         wait_until(lambda: stack.api("overview")["counts"]["families"] > 0 and
-                   stack.api("overview")["phase"] == "ruling", 60, "its memory")
+                   stack.api("overview")["phase"] == "ruling", "its memory", 60)
         time.sleep(2)
         for hash in VIEWS:
             seen.setdefault((name, hash), []).append(first(browser, stack, hash))

@@ -73,8 +73,8 @@ def prepare(stack):
         traffic.add("ad-hoc", "Hello", 1, max_tokens="many")
     time.sleep(SECONDS - 32)
     traffic.add("nightly/export", long_text(12000, "export "), 40)
-    family = wait_until(lambda: stack.api("families?route=nightly/export")["families"], 20,
-                        "the family that is paused")[0]
+    family = wait_until(lambda: stack.api("families?route=nightly/export")["families"],
+                        "the family that is paused", 20)[0]
     stack.act(f"families/{family['id']}/pause")
     time.sleep(10)
     traffic.add("support/triage", long_text(16000, "You answer for support/triage. Be brief. "), 150)
@@ -94,7 +94,7 @@ def show_work(stack, traffic, look):
     """Two bursts, so that something is written and something drained in the next picture."""
     traffic.add("contracts/review", long_text(30000, f"You review contracts, {look}. "), 90)
     traffic.add("support/triage", long_text(16000, "You answer for support/triage. Be brief. "), 60)
-    wait_until(lambda: stack.api("families?show=busy")["total"] >= 3, 20, "work")
+    wait_until(lambda: stack.api("families?show=busy")["total"] >= 3, "work", 20)
 
 
 def take(browser, stack, traffic, directory):

@@ -40,7 +40,7 @@ class Stack(Fleet):
         from_byte = log.stat().st_size if log.exists() else 0  # of one that ran before
         super().start_scheduler(name)
         port = wait_until(lambda: re.findall(r'event="serving pages".* port=(\d+)',
-                                             self.log(name)[from_byte:]), 60, "pages")[-1]
+                                             self.log(name)[from_byte:]), "pages", 60)[-1]
         self.url = f"http://127.0.0.1:{port}/"
 
     def __exit__(self, kind, value, trace):
@@ -71,11 +71,11 @@ class Stack(Fleet):
 
     def family(self, route="triage", seconds=60):
         """The family of a route, once it is there."""
-        found = wait_until(lambda: self.api(f"families?route={route}")["families"], seconds,
-                           f"family of {route}")
+        found = wait_until(lambda: self.api(f"families?route={route}")["families"],
+                           f"family of {route}", seconds)
         return found[0]
 
     def await_blocked(self, kind, route="triage", seconds=60):
         return wait_until(lambda: [one for one in self.api(f"families?route={route}")["families"]
-                                   if one.get("blocked_kind") == kind], seconds,
-                          f"family that is blocked: {kind}")[0]
+                                   if one.get("blocked_kind") == kind],
+                          f"family that is blocked: {kind}", seconds)[0]

@@ -109,11 +109,11 @@ def test_because_others_are_drained_first(browser, tmp_path):
     with Stack(tmp_path, knobs={"job_ms": 4000}) as stack:
         stack.start_all(1, 4)
         stack.send(40, "triage")
-        wait_until(lambda: stack.family("triage")["running"] == 4, 60, "four running jobs")
+        wait_until(lambda: stack.family("triage")["running"] == 4, "four running jobs", 60)
         for route in ("one", "two", "three", "four", "five", "six"):
             stack.send(20, route)
-        wait_until(lambda: stack.api("families?blocked=drain+order")["total"] >= 5, 60,
-                   "families that come later")  # the next one may be warmed ahead
+        wait_until(lambda: stack.api("families?blocked=drain+order")["total"] >= 5,
+                   "families that come later", 60)  # the next one may be warmed ahead
         route = stack.api("families?blocked=drain+order")["families"][0]["route"]
         assert stack.family("triage")["blocked_on"] == "slots"
         follow(browser, stack, "drained later",
@@ -156,7 +156,7 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         send(stack, "2026-11-24", "second")
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 24 and
                                      one["versions"][0].get("change") and one)(
-            stack.api("ledger?route=triage")), 60, "the ledger, and what the new version changed")
+            stack.api("ledger?route=triage")), "the ledger, and what the new version changed", 60)
         cause = next(one for one in ledger["week"]["causes"] if one["cause"] == "new_version")
         assert cause["written"] > 6000 and cause["cost"] > 0
         browser.open(stack.url + "#/overview")
@@ -177,7 +177,7 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         tuesday(stack)
         route = wait_until(lambda: next((one for one in stack.api("ledger")["routes"]
                                          if [jump["extra"] for jump in one["jumps"]] == [40]),
-                                        None), 60, "every hour of the week to be read back")
+                                        None), "every hour of the week to be read back", 60)
         [jump] = route["jumps"]
         assert (jump["from"], jump["to"]) == (1, 9)
         assert jump["until_ms"] - jump["at_ms"] == 5 * 3600000
@@ -202,9 +202,9 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
 def tuesday(stack):
     """As if both had come six days ago: the stored ledger says so, and their prefixes are
     forgotten as those of families without work are."""
-    wait_until(lambda: stack.redis("HLEN", "warmq:drift") == 1, 30, "the finding in Redis")
-    wait_until(lambda: int(stack.redis("HGET", "warmq:ledger", "total").split()[1]) == 24, 60,
-               "a stored ledger")
+    wait_until(lambda: stack.redis("HLEN", "warmq:drift") == 1, "the finding in Redis", 30)
+    wait_until(lambda: int(stack.redis("HGET", "warmq:ledger", "total").split()[1]) == 24,
+               "a stored ledger", 60)
     for program in ("worker-1", "scheduler"):
         stack.end(program)
     hour = store_hours(stack, "triage", {**{back: 1 for back in range(1, 160)},

@@ -38,7 +38,7 @@ def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
         stack.start_all(1, 30)
         ids = stack.send(40)
         stack.collect(40, 60, "to-6")
-        wait_until(lambda: stack.family()["jobs_done"] == 40, 60, "usage")
+        wait_until(lambda: stack.family()["jobs_done"] == 40, "usage", 60)
         browser.open(stack.url + "#/families")
         family = stack.family()
         browser.wait_text(compact(family["read"]), "tbody")
@@ -60,7 +60,7 @@ def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
         browser.wait_text("lead", "main")
         browser.do("hash", hash="#/overview")
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 40 and one)(stack.api("ledger")),
-                            20, "the ledger")
+                            "the ledger", 20)
         written = sum(one["written"] for one in ledger["week"]["causes"])
         assert written == ledger["week"]["written"] == stack.stats()["tokens_written"]
         browser.wait_text(grouped(ledger["week"]["causes"][0]["written"]), "main")
@@ -101,11 +101,12 @@ def test_every_view_is_accessible_in_both_colours(browser, tmp_path):
         stack.start_all(1, 6)
         stack.send(40)
         stack.enqueue(["{}"], reply="dead")
-        family = wait_until(lambda: stack.family().get("tokens") and stack.family(), 60, "the family")
+        family = wait_until(lambda: stack.family().get("tokens") and stack.family(),
+                            "the family", 60)
         browser.open(stack.url)
         serious = {}
         waiting = "jobs?state=waiting&route=triage"
-        job = wait_until(lambda: stack.api(waiting)["jobs"], 60, "a waiting job")[0]["id"]
+        job = wait_until(lambda: stack.api(waiting)["jobs"], "a waiting job", 60)[0]["id"]
         for view in VIEWS + [f"family/{family['id']}", "route/triage", waiting, f"job/{job}"]:
             browser.do("hash", hash=f"#/{view}")
             browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
@@ -124,7 +125,7 @@ def test_it_goes_by_the_keyboard(browser, tmp_path):
         stack.await_ruler()
         for route in ("alpha", "beta", "gamma"):
             stack.send(3, route)
-        wait_until(lambda: stack.api("families")["total"] == 3, 60, "three families")
+        wait_until(lambda: stack.api("families")["total"] == 3, "three families", 60)
         browser.open(stack.url)
         browser.wait_text("Why jobs wait")
         browser.do("press", text="2")
@@ -159,7 +160,7 @@ def test_the_switch_and_the_dead_letters(browser, tmp_path):
     with Stack(tmp_path, knobs={"fault_next": "bad_request", "fault_next_count": 3}) as stack:
         stack.start_all(1, 10)
         stack.send(3)
-        wait_until(lambda: stack.api("jobs?state=dead")["total"] == 3, 60, "three deaths")
+        wait_until(lambda: stack.api("jobs?state=dead")["total"] == 3, "three deaths", 60)
         browser.open(stack.url + "#/dead")
         browser.wait_text("invalid_request_error", "tbody")
         assert "Retry" not in browser.text("main")
@@ -173,7 +174,7 @@ def test_the_switch_and_the_dead_letters(browser, tmp_path):
         browser.do("click", selector="button:has-text('Retry all')")
         browser.do("click", selector="dialog button.danger")
         browser.wait_text("Queued again. 2 jobs", "#toast")
-        wait_until(lambda: stack.api("overview")["counts"]["done"] >= 2, 60, "two good ends")
+        wait_until(lambda: stack.api("overview")["counts"]["done"] >= 2, "two good ends", 60)
         browser.do("click", selector="button[role=switch]")
         browser.wait_text("Switch holding off", "dialog")
         browser.do("click", selector="dialog button.danger")
@@ -190,7 +191,7 @@ def test_a_stand_by_says_that_it_does_not_rule(browser, tmp_path):
         stack.start_scheduler()
         stack.await_ruler()
         stack.start_scheduler("second")
-        wait_until(lambda: stack.api("overview")["phase"] == "standing by", 60, "a stand-by")
+        wait_until(lambda: stack.api("overview")["phase"] == "standing by", "a stand-by", 60)
         browser.open(stack.url)
         browser.wait_text("This scheduler does not rule: standing by", "main")
         browser.wait_text("standing by", "#state")
@@ -234,7 +235,7 @@ def test_on_a_usual_screen_no_column_is_cut_off(browser, tmp_path):
         stack.enqueue([f'{{"a":{n}}}' for n in range(3)], "dead", route="support/triage")
         stack.collect(240, 90, "wide")
         family = wait_until(lambda: [one for one in stack.api("families")["families"]
-                                     if one["jobs_done"] >= 50], 60, "figures")[0]
+                                     if one["jobs_done"] >= 50], "figures", 60)[0]
         browser.open(stack.url, width=1280)
         unlock(browser)
         for view in (*VIEWS, "overview?range=week", f"family/{family['id']}", "route/support%2Ftriage"):

@@ -10,7 +10,7 @@ def test_an_account_is_unparked(browser, tmp_path):
         stack.start_all(1, 4)
         stack.send(3)
         wait_until(lambda: [one for one in stack.api("overview")["budgets"]
-                            if one["parked_until_ms"]], 60, "the spend cap")
+                            if one["parked_until_ms"]], "the spend cap", 60)
         stack.http("/knobs", {"spend_cap": False})
         browser.open(stack.url)
         browser.wait_text("parked until", "main")
@@ -20,7 +20,7 @@ def test_an_account_is_unparked(browser, tmp_path):
         browser.wait_text("it parks again", "dialog")
         browser.do("click", selector="dialog button.danger")
         browser.wait_text("Unparked.", "#toast")
-        wait_until(lambda: stack.api("overview")["counts"]["done"] >= 3, 30, "the jobs")
+        wait_until(lambda: stack.api("overview")["counts"]["done"] >= 3, "the jobs", 30)
         browser.wait("!document.querySelector('main').innerText.includes('parked until')")
 
 
@@ -39,10 +39,10 @@ def test_a_worker_is_told_to_be_quiet_to_go_on_and_to_stop(browser, tmp_path):
         browser.do("click", selector="dialog button.danger")
         browser.wait_text("It starts nothing more.", "#toast")
         browser.wait_text("Resume", "main")
-        wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 0, 20, "no slots")
+        wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 0, "no slots", 20)
         browser.do("click", selector="button:has-text('Resume')")
         browser.wait_text("It claims jobs again.", "#toast")
-        wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 4, 20, "its slots")
+        wait_until(lambda: stack.api("overview")["pools"][0]["slots"] == 4, "its slots", 20)
         browser.do("click", selector="button:has-text('Stop')")
         browser.wait_text("hears of it at its next beat", "dialog")
         browser.do("click", selector="dialog button.danger")
@@ -70,7 +70,7 @@ def test_a_route_is_not_held_and_held_again(browser, tmp_path):
         browser.do("hash", hash="#/route/triage")
         browser.do("click", selector="button:has-text('Hold again')")
         browser.wait_text("Its jobs are held again.", "#toast")
-        wait_until(lambda: stack.api("overview")["unheld"] == [], 20, "the scheduler")
+        wait_until(lambda: stack.api("overview")["unheld"] == [], "the scheduler", 20)
 
 
 def test_a_prefix_is_written_ahead_and_its_jobs_read_it(browser, tmp_path):
@@ -89,7 +89,7 @@ def test_a_prefix_is_written_ahead_and_its_jobs_read_it(browser, tmp_path):
         browser.wait_text("That costs one write", "dialog")
         browser.do("click", selector="dialog button.danger")
         browser.wait_text("One request writes it now.", "#toast")
-        wait_until(lambda: stack.family()["state"] == "checking", 30, "the entry")
+        wait_until(lambda: stack.family()["state"] == "checking", "the entry", 30)
         written = stack.stats()["tokens_written"]
         assert written > 5000 and stack.stats()["requests"] == 1
         browser.wait("!document.querySelector('main').innerText.includes('Warm\\n')")
@@ -97,7 +97,7 @@ def test_a_prefix_is_written_ahead_and_its_jobs_read_it(browser, tmp_path):
         stack.collect(8, 60, "after")
         assert stack.stats()["tokens_written"] == written, "all have read it"
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 9 and one)(stack.api("ledger")),
-                            20, "the ledger")
+                            "the ledger", 20)
         assert [(one["cause"], one["written"]) for one in ledger["week"]["causes"]
                 if one["written"]] == [("first", written)]
 
@@ -119,7 +119,7 @@ def test_from_the_list_a_family_is_paused_warmed_and_cancelled(browser, tmp_path
         assert browser.do("axe") == []
         browser.do("click", selector="dialog button:has-text('Pause')")
         browser.wait_text("Paused.", "#toast")
-        wait_until(lambda: stack.family()["paused"], 20, "the pause")
+        wait_until(lambda: stack.family()["paused"], "the pause", 20)
         browser.do("click", selector="tbody button:has-text('Resume')")
         browser.wait_text("Resumed.", "#toast")
         browser.do("press", text="Escape")
@@ -136,4 +136,4 @@ def test_from_the_list_a_family_is_paused_warmed_and_cancelled(browser, tmp_path
         browser.wait_text("No job waits.", "dialog")
         browser.do("click", selector="dialog button:has-text('Warm')")
         browser.wait_text("One request writes it now.", "#toast")
-        wait_until(lambda: stack.api(f"families/{id}")["state"] == "checking", 30, "the entry")
+        wait_until(lambda: stack.api(f"families/{id}")["state"] == "checking", "the entry", 30)

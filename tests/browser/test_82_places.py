@@ -17,14 +17,14 @@ def test_a_prefix_at_both_accounts_is_one_row_and_flagged(browser, tmp_path):
         stack.collect(20, 60, "a")
         stack.collect(12, 60, "b")
         [row] = wait_until(lambda: [one for one in rows(stack, route="triage")
-                                    if one["cells"][0]["jobs_done"] == 20], 60, "the first place")
+                                    if one["cells"][0]["jobs_done"] == 20], "the first place", 60)
         assert [cell["place"] for cell in row["cells"]] == ["main"] and not row["everywhere"]
         stack.send(10, "triage", reply="c", upstream="backup")
         stack.collect(10, 60, "c")
         row = wait_until(lambda: next((one for one in rows(stack, route="triage")
                                        if one["everywhere"] and sum(
                                            cell["jobs_done"] for cell in one["cells"]) == 30), None),
-                         60, "a prefix that is everywhere")
+                         "a prefix that is everywhere", 60)
         cells = {cell["place"]: cell for cell in row["cells"]}
         assert set(cells) == {"main", "backup"} and len(rows(stack)) == 2
         for name, jobs in (("main", 20), ("backup", 10)):
@@ -36,7 +36,7 @@ def test_a_prefix_at_both_accounts_is_one_row_and_flagged(browser, tmp_path):
         assert rows(stack, everywhere=1) == rows(stack, route="triage")
         # Read nowhere else: its second place paid for it again, and the ledger says why.
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 42 and one)(
-            stack.api("ledger")), 60, "the ledger")
+            stack.api("ledger")), "the ledger", 60)
         causes = {one["cause"]: one["written"] for one in ledger["week"]["causes"]}
         assert causes["other_place"] == cells["backup"]["written"]
         bursts = [one for one in ledger["bursts"] if one["route"] == "triage"]
@@ -61,8 +61,8 @@ def test_a_prefix_at_both_accounts_is_one_row_and_flagged(browser, tmp_path):
         assert {cell["place"]: sum(cell["requests_a_minute"]) for cell in past} == {
             "main": 20, "backup": 10}
         assert all(sum(cell["written_a_minute"]) == cells[cell["place"]]["written"] for cell in past)
-        metric = wait_until(lambda: "\nwarmq_prefixes_everywhere 1\n" in stack.metrics(), 60,
-                            "the gauge")
+        metric = wait_until(lambda: "\nwarmq_prefixes_everywhere 1\n" in stack.metrics(),
+                            "the gauge", 60)
         assert metric
 
 
@@ -72,7 +72,7 @@ def test_of_many_prefixes_a_page_is_shown(browser, tmp_path):
         stack.await_ruler()
         for number in range(60):
             stack.send(2, f"route-{number:02}", 400)
-        wait_until(lambda: stack.api("places")["total"] == 60, 60, "all prefixes")
+        wait_until(lambda: stack.api("places")["total"] == 60, "all prefixes", 60)
         first, second = rows(stack, limit=50), rows(stack, limit=50, offset=50)
         assert (len(first), len(second)) == (50, 10)
         assert len({one["prefix"] for one in first + second}) == 60

@@ -31,7 +31,7 @@ def test_variants_have_shares_and_the_split_a_price(browser, tmp_path):
         browser.open(stack.url + "#/route/triage")
         browser.wait_text("2 versions are alive", ".why.later")
         wait_until(lambda: sum(int(words[VERSION.index("answers")])
-                               for words in versions(stack).values()) == 40, 60, "stored versions")
+                               for words in versions(stack).values()) == 40, "stored versions", 60)
         stack.end("scheduler")
         at = VERSION.index("first_ms")
         for field, words in versions(stack).items():
@@ -43,7 +43,7 @@ def test_variants_have_shares_and_the_split_a_price(browser, tmp_path):
         send(stack, "B", 10, "d")
         ledger = wait_until(lambda: (lambda one: one["routes"][0]["variants"] == 2 and sum(
             version["answers"] for version in one["versions"]) == 60 and one)(
-                stack.api("ledger?route=triage")), 60, "two variants")
+                stack.api("ledger?route=triage")), "two variants", 60)
         shares = {one["answers"]: one["share"] for one in ledger["versions"]}
         assert shares == {40: 0.666, 20: 0.333} and all(one["variant"] for one in ledger["versions"])
         # Each was written once; merged, one write would have done: 1.25 less 0.1 of the price.

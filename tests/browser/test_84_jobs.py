@@ -23,12 +23,12 @@ def test_jobs_are_found_by_route_and_state(browser, tmp_path):
     with Stack(tmp_path, knobs={"job_ms": 20000}) as stack:
         stack.start_all(1, 4)
         triage = set(stack.send(12, "triage"))
-        wait_until(lambda: listed(stack, "running", "triage")["total"] == 4, 60, "four running")
+        wait_until(lambda: listed(stack, "running", "triage")["total"] == 4, "four running", 60)
         review = set(stack.send(6, "review"))
         later = set(stack.enqueue([anthropic_body("later", long_text(2000))] * 3, route="review",
                                   not_before="+3600s"))
         wait_until(lambda: listed(stack, "waiting", "review")["total"] == 6 and
-                   listed(stack, "waiting", "triage")["total"] == 8, 60, "both queues")
+                   listed(stack, "waiting", "triage")["total"] == 8, "both queues", 60)
         assert stack.api("jobs?state=later")["total"] == 3
         found = {(state, route): {job["id"] for job in listed(stack, state, route)["jobs"]}
                  for state in ("running", "waiting") for route in ("triage", "review")}
@@ -62,7 +62,7 @@ def test_the_story_of_a_job_has_its_failures_and_its_end(browser, tmp_path):
         stack.start_all(1, 4)
         job = stack.redis("XADD", "warmq:jobs", "*", "upstream", "main", "route", "story", "body",
                           anthropic_body("why?", long_text(3000, "story "))).decode()
-        wait_until(lambda: stack.redis("EXISTS", f"warmq:result:{job}"), 90, "its result")
+        wait_until(lambda: stack.redis("EXISTS", f"warmq:result:{job}"), "its result", 90)
         browser.open(stack.url + f"#/job/{job}")
         browser.wait_text("done", "main .badge")
         story = browser.text("main .notes")
@@ -79,9 +79,9 @@ def test_dead_letters_are_retried_and_dropped_in_bulk(browser, tmp_path):
     with Stack(tmp_path, knobs={"fault_next": "bad_request", "fault_next_count": 9}) as stack:
         stack.start_all(1, 10)
         stack.send(5, "triage", reply="dead")
-        wait_until(lambda: listed(stack, "dead", "triage")["total"] == 5, 60, "five deaths")
+        wait_until(lambda: listed(stack, "dead", "triage")["total"] == 5, "five deaths", 60)
         stack.send(4, "review", reply="dead")
-        wait_until(lambda: listed(stack, "dead", "review")["total"] == 4, 60, "four more")
+        wait_until(lambda: listed(stack, "dead", "review")["total"] == 4, "four more", 60)
         assert stack.api("jobs?state=dead")["total"] == 9
         browser.open(f"{stack.url}#/job/{listed(stack, 'dead', 'triage')['jobs'][0]['id']}")
         browser.wait_text("It was enqueued for main, route triage.")

@@ -38,7 +38,7 @@ def test_what_is_dearer_since_when_and_what_changed(browser, tmp_path):
         stack.send(12, "triage", reply="b", upstream="backup")
         stack.collect(12, 60, "b")
         wait_until(lambda: stack.redis("HGET", "warmq:ledger", "total") and int(
-            stack.redis("HGET", "warmq:ledger", "total").split()[1]) == 24, 60, "a stored ledger")
+            stack.redis("HGET", "warmq:ledger", "total").split()[1]) == 24, "a stored ledger", 60)
         stack.end("scheduler")
         # A dollar an hour for a week, nine since three hours ago.
         hour = store_hours(stack, "triage", {**{back: 1 for back in range(4, 160)},
@@ -46,8 +46,8 @@ def test_what_is_dearer_since_when_and_what_changed(browser, tmp_path):
         stack.start_scheduler()
         stack.await_ruler()
         ledger = wait_until(lambda: (lambda one: one["routes"] and one["routes"][0].get("jump")
-                                    and one)(stack.api("ledger")), 60,
-                            "all hours to be read back")
+                                    and one)(stack.api("ledger")), "all hours to be read back",
+                            60)
         [route] = ledger["routes"]
         assert route["yesterday"] == 1 and route["last_hour"] == 9
         assert route["jump"]["from"] == 1
@@ -67,7 +67,8 @@ def test_what_is_dearer_since_when_and_what_changed(browser, tmp_path):
                               "fault_next_count": 1})
         stack.send(3, "triage", reply="c")
         wait_until(lambda: [one for one in stack.api("ledger")["notes"]
-                            if one["text"].startswith("nothing starts for")], 60, "a parked account")
+                            if one["text"].startswith("nothing starts for")],
+                   "a parked account", 60)
         browser.wait_text("429: over our limit", ".changes")
         assert re.search(r"nothing starts for (59|60) s: 429", browser.text(".changes"))
 
@@ -86,7 +87,7 @@ def test_how_long_entries_really_live(browser, tmp_path):
         stack.send(1, "triage", reply="c")
         stack.collect(1, 60, "c")
         rests = wait_until(lambda: (lambda one: one and one[0]["gone"] and one)(
-            stack.api("ledger")["places"][0]["rests"]), 60, "a rest")
+            stack.api("ledger")["places"][0]["rests"]), "a rest", 60)
         assert [(one["from_ms"], one["to_ms"], one["kept"] > 0, one["gone"]) for one in rests] == [
             (5000, 30000, True, 1)]
         browser.open(stack.url)
@@ -120,7 +121,7 @@ def test_requests_that_do_not_come_through_warmq_are_seen(browser, tmp_path):
             account = stack.api("overview")["budgets"][0]
             return account["requests_foreign"] >= 20 and account["requests_own"] >= 4 and account
 
-        account = wait_until(seen, 120, "foreign requests")
+        account = wait_until(seen, "foreign requests", 120)
         sent = stack.stats()["requests"] - account["requests_own"]
         assert account["requests_foreign"] <= sent
         browser.open(stack.url)
@@ -138,11 +139,11 @@ def test_thousands_of_one_job_families_are_one_line_with_cause_and_cost(browser,
                       route="clock")
         stack.collect(60, 60, "a")
         singles = wait_until(lambda: (lambda one: one["uncached"] > 60 * 2900 and one)(
-            stack.api("families?show=families")["singles"]), 60, "all of their tokens")
+            stack.api("families?show=families")["singles"]), "all of their tokens", 60)
         assert singles["families"] == 60
         drift = wait_until(lambda: next((one for one in stack.api("ledger")["week"]["causes"]
                                          if one["cause"] == "drift" and one["calls"] > 50), None),
-                           60, "drift")
+                           "drift", 60)
         assert drift["full"] + drift["written"] > 50 * 2900 and drift["extra"] > 0
         browser.open(stack.url + "#/families")
         browser.wait_text("60 families of one job each", ".folded")

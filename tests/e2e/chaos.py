@@ -110,8 +110,8 @@ class ChaosFleet(Fleet):
         port = getattr(self, "provider_port", 0)
         self.start("provider", BUILD / "provider" / "warmq-provider", "--port", port,
                    "--port-file", port_file)
-        text = wait_until(lambda: port_file.exists() and port_file.read_text().strip(), 10,
-                          "port of warmq-provider")
+        text = wait_until(lambda: port_file.exists() and port_file.read_text().strip(),
+                          "port of warmq-provider", 10)
         self.provider_port = int(text)
         self.provider = f"http://127.0.0.1:{text}"
 
@@ -418,7 +418,7 @@ class Chaos:
             return not self.ledger.waiting()
 
         try:
-            wait_until(all_there, 30, "the fresh burst")
+            wait_until(all_there, "the fresh burst", 30)
         except AssertionError as error:
             self.broken.append(str(error))
             return

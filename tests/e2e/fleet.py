@@ -8,11 +8,15 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+import waiting  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WARMQ_BUILD", ROOT / "build"))
@@ -23,15 +27,9 @@ LONG = pytest.mark.skipif(not os.environ.get("WARMQ_LONG"),
                           reason="takes minutes; WARMQ_LONG=1 runs it")
 
 
-def wait_until(condition, seconds, what):
-    """Returns the first true value of condition(); fails after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"no {what} within {seconds} s"
-        time.sleep(0.02)
+def wait_until(claim, what, seconds=30):
+    """As everywhere; whole fleets run beside it and need the cores."""
+    return waiting.wait_until(claim, what, seconds, period=0.02)
 
 
 def end_whole_on_signals():
@@ -159,7 +157,7 @@ class Fleet:
         self.start("redis", "redis-server", "--port", 0, "--unixsocket", self.socket,
                    "--save", "", "--dir", self.directory, "--maxmemory-policy",
                    "noeviction", *self.redis_options)
-        wait_until(self.is_redis_up, 30, "answer of redis-server")
+        wait_until(self.is_redis_up, "answer of redis-server", 30)
         self.redis = self.connect()
 
     def is_redis_up(self):
@@ -184,7 +182,7 @@ class Fleet:
         self.start(name, BUILD / "provider" / "warmq-provider", "--port", 0,
                    "--port-file", port_file)
         port = wait_until(lambda: port_file.exists() and port_file.read_text().strip(),
-                          10, f"port of {name}")
+                          f"port of {name}", 10)
         return f"http://127.0.0.1:{port}"
 
     def http(self, path, body=None):
@@ -219,7 +217,7 @@ scheduler:
         self.start(name, BUILD / "scheduler" / "warmq-scheduler", "--config", self.config)
 
     def await_ruler(self, seconds=30):
-        wait_until(lambda: self.redis("HGET", "warmq:meta", "owner"), seconds, "ruler")
+        wait_until(lambda: self.redis("HGET", "warmq:meta", "owner"), "ruler", seconds)
 
     def start_worker(self, name="worker", slots=50, *options):
         state = self.directory / name
@@ -228,8 +226,8 @@ scheduler:
                    "--slots", slots, "--label", name, *options)
 
     def await_workers(self, count, seconds=30):
-        wait_until(lambda: self.redis("ZCARD", "warmq:workers") >= count, seconds,
-                   f"{count} workers")
+        wait_until(lambda: self.redis("ZCARD", "warmq:workers") >= count, f"{count} workers",
+                   seconds)
 
     def start_all(self, workers=1, slots=100):
         self.start_scheduler()
@@ -276,8 +274,8 @@ scheduler:
     def collect(self, count, seconds=60, reply="results"):
         """Waits for `count` results; returns them by id."""
         results = {}
-        wait_until(lambda: len(self.pop_results(results, reply)) >= count, seconds,
-                   f"{count} results")
+        wait_until(lambda: len(self.pop_results(results, reply)) >= count, f"{count} results",
+                   seconds)
         assert len(results) == count, f"{len(results)} results, expected {count}"
         return results
 

@@ -220,7 +220,7 @@ class Leaks:
                     self.add(min(late, CHUNK))
                 self.take()
                 time.sleep(0.02)
-            wait_until(lambda: self.take() or self.done == self.added, 60, "the last results")
+            wait_until(lambda: self.take() or self.done == self.added, "the last results", 60)
             self.judge_soak(samples)
         self.say(f"{self.added - first:,} jobs in {seconds / 60:.0f} minutes")
         return samples

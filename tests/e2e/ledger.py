@@ -135,7 +135,7 @@ def play(fleet, count, seed=1, kills=3, say=lambda text: None):
             fleet.start_scheduler()
         time.sleep(0.01)
     fleet.http("/knobs", {name: 0 for name in FAULTS})
-    wait_until(lambda: fleet.stats()["concurrency"] == 0, 30, "end of all requests")
+    wait_until(lambda: fleet.stats()["concurrency"] == 0, "end of all requests", 30)
     return results
 
 

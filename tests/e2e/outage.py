@@ -74,7 +74,7 @@ class Outage:
         """Runs so many jobs that do not end; answers their worker's nonce."""
         self.fleet.warmq("hold", "off")
         ids = self.fleet.enqueue(bodies(count))
-        wait_until(lambda: sum(self.leases().values()) == count, 30, "leases")
+        wait_until(lambda: sum(self.leases().values()) == count, "leases", 30)
         return ids, next(iter(self.leases()))
 
     def waiting(self):
@@ -84,16 +84,16 @@ class Outage:
 
     def await_beat(self, nonce):
         before = self.fleet.redis("ZSCORE", "warmq:workers", nonce)
-        wait_until(lambda: self.fleet.redis("ZSCORE", "warmq:workers", nonce) != before, 20,
-                   "a beat")
+        wait_until(lambda: self.fleet.redis("ZSCORE", "warmq:workers", nonce) != before, "a beat",
+                   20)
 
     def await_takeover(self, owner, since, name):
         """Until another one rules and has admitted a job that came after the death."""
         self.fleet.enqueue(bodies(1, "after "))
-        wait_until(lambda: self.fleet.redis("HGET", "warmq:meta", "owner") != owner, 30,
-                   "another ruler")
+        wait_until(lambda: self.fleet.redis("HGET", "warmq:meta", "owner") != owner,
+                   "another ruler", 30)
         wait_until(lambda: self.fleet.redis("HGET", "warmq:meta", "cursor").split()[0] ==
-                   self.fleet.redis("XINFO", "STREAM", "warmq:jobs")[7], 30, "admission")
+                   self.fleet.redis("XINFO", "STREAM", "warmq:jobs")[7], "admission", 30)
         self.say(name, time.monotonic() - since, 10, "s")
 
     # ---- rows ----
@@ -112,7 +112,7 @@ class Outage:
             self.await_beat(nonce)
             died = time.monotonic()
             self.fleet.kill("worker-1")
-            wait_until(lambda: self.waiting() == 20, bound + 30, "eligible jobs")
+            wait_until(lambda: self.waiting() == 20, "eligible jobs", bound + 30)
             self.say("jobs of a dead worker eligible", time.monotonic() - died, bound, "s")
 
     def both(self, bound=45):
@@ -125,7 +125,7 @@ class Outage:
             for name in ("worker-1", "scheduler-1"):
                 self.fleet.processes[name].send_signal(signal.SIGKILL)
             self.await_takeover(owner, died, "both killed: takeover")
-            wait_until(lambda: self.waiting() >= 20, bound + 30, "eligible jobs")
+            wait_until(lambda: self.waiting() >= 20, "eligible jobs", bound + 30)
             self.say("both killed: jobs eligible", time.monotonic() - died, bound, "s")
 
     def recoveries(self, ids):
@@ -154,8 +154,8 @@ class Outage:
             short, nonce = self.hold_jobs(10)  # they end while Redis is away
             self.fleet.http("/knobs", {"job_ms": int(seconds * 1000 * 1.5)})
             long = self.fleet.enqueue(bodies(10, "long "))
-            wait_until(lambda: sum(self.leases().values()) == 20, 30, "leases")
-            wait_until(lambda: self.fleet.stats()["requests"] == 20, 30, "requests")
+            wait_until(lambda: sum(self.leases().values()) == 20, "leases", 30)
+            wait_until(lambda: self.fleet.stats()["requests"] == 20, "requests", 30)
             (go_away or self.kill_redis)(seconds)
             back = time.monotonic()
             self.fleet.http("/knobs", {"job_ms": 10})
@@ -163,12 +163,12 @@ class Outage:
             self.fleet.collect(10, 60, reply="new")
             self.say(f"Redis {what} for {seconds} s: new jobs done", time.monotonic() - back,
                      5, "s")
-            wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 10, 30,
-                       "results that were spooled")
+            wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 10,
+                       "results that were spooled", 30)
             self.say("and what ended meanwhile is delivered", time.monotonic() - back, 30,
                      "s")
             wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 20,
-                       seconds * 1.5 + 30, "results of jobs that ran on")
+                       "results of jobs that ran on", seconds * 1.5 + 30)
             self.check_done(short + long)
             self.say("jobs that were taken for dead", len(self.recoveries(short + long)), 0,
                      "")
@@ -190,11 +190,11 @@ class Outage:
             self.fleet.processes["worker-1"].send_signal(signal.SIGSTOP)
             self.start_worker(2)
             stopped = time.monotonic()
-            wait_until(lambda: time.monotonic() > stopped + seconds, seconds + 5, "the hang")
+            wait_until(lambda: time.monotonic() > stopped + seconds, "the hang", seconds + 5)
             self.fleet.processes["worker-1"].send_signal(signal.SIGCONT)
-            wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 20, 60, "results")
+            wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 20, "results", 60)
             more = self.fleet.enqueue(bodies(60, "more "))
-            wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 80, 60, "results")
+            wait_until(lambda: len(self.fleet.pop_results(self.results)) >= 80, "results", 60)
             self.check_done(ids + more)
             assert len(self.leases()) == 2, "it has come back"
             self.say(f"a worker hung for {seconds} s: jobs without one end",
@@ -245,7 +245,7 @@ class Outage:
 
     def claim_until_leased(self, sessions, slots):
         wait_until(lambda: self.fleet.redis("HGET", "warmq:meta", "cursor").split()[0] ==
-                   self.fleet.redis("XINFO", "STREAM", "warmq:jobs")[7], 60, "admission")
+                   self.fleet.redis("XINFO", "STREAM", "warmq:jobs")[7], "admission", 60)
         self.claim_all(sessions, slots)
         count = sum(self.leases().values())
         assert count == sessions * slots, f"{count} leases"

@@ -69,7 +69,7 @@ scrape_configs:
                 ["prometheus", f"--config.file={config}", "--log.level=warn",
                  f"--storage.tsdb.path={self.directory / 'tsdb'}",
                  f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
-        wait_until(self.is_ready, 30, "answer of Prometheus")
+        wait_until(self.is_ready, "answer of Prometheus", 30)
         self.await_now("up", 30)  # it takes five seconds to look at its targets
         return self
 
@@ -106,7 +106,7 @@ scrape_configs:
         return rows[0][1] if rows else None
 
     def await_now(self, expression, seconds=20):
-        wait_until(lambda: self.query(expression), seconds, f"scrape with {expression}")
+        wait_until(lambda: self.query(expression), f"scrape with {expression}", seconds)
 
     def await_seen(self, expression, seconds=20):
         """Until any scrape so far showed it."""

@@ -53,17 +53,17 @@ def test_kill_9_of_scheduler_and_worker_loses_nothing(tmp_path):
         def have(count):
             return lambda: len(fleet.pop_results(results)) >= count
 
-        wait_until(have(300), 60, "first 300 results")
+        wait_until(have(300), "first 300 results", 60)
         fleet.kill("scheduler")
         fleet.kill("worker-1")
         killed = time.monotonic()
         fleet.start_scheduler("scheduler-2")
         fleet.start_worker("worker-3", 60)
-        wait_until(have(2000), 120, "2,000 results")
+        wait_until(have(2000), "2,000 results", 120)
         took = time.monotonic() - killed
         assert set(results) == set(ids)
         assert all(result["state"] == "done" for result in results.values())
         assert took < 100
-        wait_until(lambda: fleet.redis("XLEN", "warmq:jobs") == 0, 10, "empty inbox")
+        wait_until(lambda: fleet.redis("XLEN", "warmq:jobs") == 0, "empty inbox", 10)
         count = fleet.redis("FCALL", "warmq_count", 1, "warmq:meta", 1)
         assert count[2:4] == [1, 0], count

@@ -190,7 +190,7 @@ def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
             seen.update(line.strip() for line in page.splitlines() if "blocked" in line)
             return any("output" in line for line in seen)
 
-        wait_until(named, 20, "binding limit on the page")
+        wait_until(named, "binding limit on the page", 20)
         results = fleet.collect(40, 90)
         assert all(result["state"] == "done" for result in results.values())
         stats = fleet.stats()

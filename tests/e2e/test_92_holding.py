@@ -39,15 +39,15 @@ def test_a_burst_whose_prefix_was_warmed_ahead_only_reads(tmp_path):
         fleet.start_scheduler()
         fleet.await_ruler()
         known = fleet.enqueue(bodies_of(2), route="hourly")
-        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), 20, "the family")
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), "the family", 20)
         for id in known:
             fleet.warmq("job", "cancel", id)
         fleet.collect(2, 20)
         fleet.start_worker("worker", 40)
         fleet.await_workers(1)
         wait_until(lambda: "One request writes" in fleet.warmq("family", "warm", "hourly",
-                                                               check=False), 30, "a warm-up")
-        wait_until(lambda: fleet.stats()["writes"] == 1, 30, "the write")
+                                                               check=False), "a warm-up", 30)
+        wait_until(lambda: fleet.stats()["writes"] == 1, "the write", 30)
         assert "Nothing need be written" in fleet.warmq("family", "warm", "hourly")
         fleet.burst(bodies_of(60), route="hourly")
         stats = fleet.stats()
@@ -67,10 +67,10 @@ def test_hold_off_starts_what_is_held_within_two_seconds(tmp_path):
         fleet.start_all()
         fleet.enqueue(bodies_of(40))
         wait_until(lambda: held(fleet) == 1
-                   and fleet.stats()["concurrency"] == 1, 5, "one writer and a held family")
+                   and fleet.stats()["concurrency"] == 1, "one writer and a held family", 5)
         fleet.warmq("hold", "off")
         switched = time.monotonic()
-        wait_until(lambda: fleet.stats()["concurrency"] == 40, 2, "start of all jobs")
+        wait_until(lambda: fleet.stats()["concurrency"] == 40, "start of all jobs", 2)
         assert time.monotonic() - switched < 2
         assert json.loads(fleet.warmq("hold", "status", "--json"))["hold"] is False
         fleet.collect(40, 40)
@@ -80,9 +80,9 @@ def test_a_job_that_must_not_wait_starts_beside_the_held_ones(tmp_path):
     with Fleet(tmp_path, knobs={**KNOBS, "prefill_tokens_per_second": 1600}) as fleet:
         fleet.start_all()
         fleet.enqueue(bodies_of(20))
-        wait_until(lambda: fleet.stats()["concurrency"] == 1, 5, "writer")
+        wait_until(lambda: fleet.stats()["concurrency"] == 1, "writer", 5)
         fleet.enqueue([anthropic_body("And now?", SYSTEM)], reply="now", hold_max="0")
-        wait_until(lambda: fleet.stats()["concurrency"] == 2, 2, "start of the urgent one")
+        wait_until(lambda: fleet.stats()["concurrency"] == 2, "start of the urgent one", 2)
         assert fleet.collect(1, 20, "now")
         fleet.collect(20, 30)
 

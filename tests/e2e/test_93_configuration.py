@@ -69,16 +69,16 @@ def enqueue(fleet):
 def await_admitted(fleet, count):
     wait_until(lambda: fleet.redis("XLEN", "warmq:jobs") +
                int(fleet.redis("HGET", "warmq:meta", "slims") or 0) == count and
-               fleet.redis("FCALL", "warmq_count", 1, "warmq:meta", 1)[2] == 1, 20,
-               f"{count} jobs to be admitted")
+               fleet.redis("FCALL", "warmq_count", 1, "warmq:meta", 1)[2] == 1,
+               f"{count} jobs to be admitted", 20)
 
 
 def restart(fleet):
     told = fleet.log("scheduler").count("memory is complete")
     fleet.end("scheduler")
     fleet.start_scheduler()
-    wait_until(lambda: fleet.log("scheduler").count("memory is complete") > told, 30,
-               "the next ruler")
+    wait_until(lambda: fleet.log("scheduler").count("memory is complete") > told, "the next ruler",
+               30)
 
 
 def test_another_account_and_another_class_count_for_all_that_waits(tmp_path):
@@ -109,7 +109,7 @@ def test_another_account_and_another_class_count_for_all_that_waits(tmp_path):
         assert set(results) == set(ids)
         for budget in {budget for budget, _ in after.values()}:
             wait_until(lambda: fleet.redis("HGET", f"warmq:budget:{budget}",
-                                           "in_flight") in (None, b"0"), 10, "an idle account")
+                                           "in_flight") in (None, b"0"), "an idle account", 10)
 
 
 def test_families_that_nobody_remembers_change_their_account_too(tmp_path):

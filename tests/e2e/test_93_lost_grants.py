@@ -38,7 +38,7 @@ def full_speed(fleet, first):
     fleet.http("/reset", {})
     results = {}
     ids = fleet.enqueue(bodies(first))
-    wait_until(lambda: len(fleet.pop_results(results)) >= len(ids), 60, "all results")
+    wait_until(lambda: len(fleet.pop_results(results)) >= len(ids), "all results", 60)
     assert {one["state"] for one in results.values()} == {"done"}
     return fleet.stats()
 

@@ -38,7 +38,7 @@ class Pages(Fleet):
             except OSError:
                 return False
 
-        wait_until(rules, 30, f"{name} to rule")
+        wait_until(rules, f"{name} to rule", 30)
 
 
 def prompt(word, number, **more):
@@ -75,7 +75,7 @@ def await_kept(fleet, jobs, name="scheduler"):
             history["done"][-1:] == [jobs] and history["running"][-1] == 0 and \
             int(head.split()[4]) >= len(history["at_ms"])
 
-    wait_until(kept, 40, "the past to be stored")
+    wait_until(kept, "the past to be stored", 40)
 
 
 def without_now(value):
@@ -154,7 +154,7 @@ def check_heir(fleet, heir, before, notes, changes, history):
     assert "\n".join(differences(before, look(fleet, heir))) == ""
     check_log(notes, fleet.page("notes?limit=200", heir)["notes"])
     check_log(changes, fleet.page("ledger", heir)["notes"])
-    wait_until(lambda: fleet.page("history", heir)["at_ms"], 20, "a sample")
+    wait_until(lambda: fleet.page("history", heir)["at_ms"], "a sample", 20)
     check_history(history, fleet.page("history", heir))
     assert "cannot be read" not in fleet.log(heir)
 
@@ -183,8 +183,8 @@ def test_whoever_rules_next_shows_what_was_shown_before(tmp_path):
 
         # It goes on from there.
         fleet.burst([prompt("policy ", n) for n in range(5)], route="triage")
-        wait_until(lambda: fleet.page("overview", "third")["counts"]["done"] == jobs + 5, 20,
-                   "more")
+        wait_until(lambda: fleet.page("overview", "third")["counts"]["done"] == jobs + 5, "more",
+                   20)
         rows = {one["route"]: one["jobs_done"] for one in fleet.page("routes", "third")["routes"]}
         assert rows["triage"] == 55
 
@@ -224,5 +224,5 @@ def test_what_is_kept_may_be_lost_or_spoilt(tmp_path):
             for page in ("history", "notes?limit=200"):
                 fleet.page(page)
         fleet.burst([prompt("policy ", n) for n in range(5)], route="triage")
-        wait_until(lambda: fleet.redis("TYPE", "warmq:recent") == "hash", 20, "a new beginning")
+        wait_until(lambda: fleet.redis("TYPE", "warmq:recent") == "hash", "a new beginning", 20)
         assert fleet.processes["scheduler"].poll() is None

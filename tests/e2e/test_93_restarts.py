@@ -21,7 +21,7 @@ def bodies_of(first, count, word="policy "):
 
 
 def gather(fleet, results, count, seconds, what):
-    wait_until(lambda: len(fleet.pop_results(results)) >= count, seconds, what)
+    wait_until(lambda: len(fleet.pop_results(results)) >= count, what, seconds)
 
 
 def check_done(results, ids):
@@ -81,8 +81,8 @@ def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes_38(tmp_pa
         fleet.processes["scheduler"].send_signal(signal.SIGSTOP)
         frozen = time.monotonic()
         ids += fleet.enqueue(bodies_of(100, 100, "other "))
-        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "owner") != first, 15,
-                   "another ruler")
+        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "owner") != first, "another ruler",
+                   15)
         assert time.monotonic() - frozen < 10
         gather(fleet, results, 150, 30, "150 results")
 
@@ -100,8 +100,8 @@ def test_a_frozen_scheduler_is_replaced_and_does_no_harm_when_it_wakes_38(tmp_pa
 
 
 def await_writer(fleet):
-    wait_until(lambda: sum(prefix["writers"] for prefix in fleet.stats()["prefixes"]) == 1, 10,
-               "writer")
+    wait_until(lambda: sum(prefix["writers"] for prefix in fleet.stats()["prefixes"]) == 1,
+               "writer", 10)
 
 
 def test_a_scheduler_that_dies_while_a_prefix_is_written_has_it_written_once(tmp_path):

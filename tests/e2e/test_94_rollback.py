@@ -58,12 +58,12 @@ def test_jobs_end_once_each_after_redis_lost_its_last_writes_10(tmp_path, at):
     with Fleet(tmp_path, knobs=KNOBS, redis_options=DURABLE) as fleet:
         fleet.start_all(2, 20)
         ids = fleet.enqueue(bodies_of(0, 200))
-        wait_until(lambda: take_results(fleet, results) or len(results) >= at, 20,
-                   f"{at} results")
+        wait_until(lambda: take_results(fleet, results) or len(results) >= at, f"{at} results",
+                   20)
         mark = log_size(fleet)
         lost_at = time.monotonic() + 1
-        wait_until(lambda: take_results(fleet, results) or time.monotonic() > lost_at, 5,
-                   "the writes that are lost")
+        wait_until(lambda: take_results(fleet, results) or time.monotonic() > lost_at,
+                   "the writes that are lost", 5)
         had = len(results)
         roll_back(fleet, mark)
         repeats = 0
@@ -73,7 +73,7 @@ def test_jobs_end_once_each_after_redis_lost_its_last_writes_10(tmp_path, at):
             repeats += take_results(fleet, results)
             return len(results) == 200
 
-        wait_until(all_ended, 90, "200 results")
+        wait_until(all_ended, "200 results", 90)
         check_done(results, ids)
         assert repeats <= had - at + 40, "only what was lost may come twice (R5)"
         stats = fleet.stats()

@@ -52,4 +52,4 @@ def test_a_worker_that_reaches_nobody_leaves_the_jobs_to_others(tmp_path):
         fleet.enqueue(bodies(20, "later "))
         fleet.collect(20, 60)
         assert "reaches an upstream again" in fleet.log("lost")
-        wait_until(lambda: shunned(fleet)["lost"] == [], 10, "beat that says so")
+        wait_until(lambda: shunned(fleet)["lost"] == [], "beat that says so", 10)

@@ -104,8 +104,8 @@ def test_the_figures_are_those_of_the_provider_and_of_what_was_done(tmp_path):
         fleet.burst(bodies(30, "one "), route="one")
         fleet.burst(bodies(10, "two "), route="two")
         port = fleet.port("scheduler")
-        wait_until(lambda: sum(samples(scrape(port), "warmq_done_total").values()) == 40, 10,
-                   "last line of the event stream")
+        wait_until(lambda: sum(samples(scrape(port), "warmq_done_total").values()) == 40,
+                   "last line of the event stream", 10)
         text, stats = scrape(port), fleet.stats()
         tokens = samples(text, "warmq_tokens_total")
         for kind in ("read", "written", "uncached", "output"):
@@ -132,14 +132,14 @@ def test_the_figures_are_those_of_the_provider_and_of_what_was_done(tmp_path):
 def admit(fleet, first, count):
     """Jobs of a family and a route each; answers how many series there are then."""
     port = fleet.port("scheduler")
-    wait_until(lambda: "warmq_retries_total" in scrape(port), 10, "look at Redis")
+    wait_until(lambda: "warmq_retries_total" in scrape(port), "look at Redis", 10)
     for start in range(first, first + count, 1000):
         fleet.send("json", json.dumps([
             {"body": json.loads(anthropic_body("?", f"You are number {n}.")),
              "route": f"route-{n}"}
             for n in range(start, min(start + 1000, first + count))]))
-    wait_until(lambda: f"warmq_admitted_total {first + count}\n" in scrape(port), 200,
-               "admission")
+    wait_until(lambda: f"warmq_admitted_total {first + count}\n" in scrape(port), "admission",
+               200)
     return sum(series for _, _, series in parse(scrape(port)).values())
 
 
@@ -243,7 +243,7 @@ def await_lease(fleet):
                     return key, slot, text
         return None
 
-    return wait_until(find, 10, "lease")
+    return wait_until(find, "lease", 10)
 
 
 def hang_up(fleet):
@@ -261,7 +261,7 @@ def story_of_rollbacks(fleet, seen):
     hang_up(fleet)
     seen.await_seen("warmq_worker_resent_total > 0")
     fleet.enqueue(bodies(1, "first "), reply="orphan")
-    wait_until(lambda: fleet.stats()["concurrency"] == 1, 10, "request")  # its worker knows it
+    wait_until(lambda: fleet.stats()["concurrency"] == 1, "request", 10)  # its worker knows it
     key, slot, _ = await_lease(fleet)
     fleet.redis("HDEL", key, slot)
     hang_up(fleet)
@@ -272,14 +272,14 @@ def story_of_rollbacks(fleet, seen):
 def story_of_workers(fleet, seen):
     """One is frozen for longer than its lease, then both die, then nobody is there."""
     fleet.enqueue(bodies(1, "first "), reply="late")
-    wait_until(lambda: fleet.stats()["concurrency"] == 1, 10, "request")
+    wait_until(lambda: fleet.stats()["concurrency"] == 1, "request", 10)
     fleet.signal("worker-a", signal.SIGSTOP)
     fleet.start_worker("worker-b", 5, "--lease", "2s")
     fleet.collect(1, 30, "late")
     fleet.signal("worker-a", signal.SIGCONT)
     seen.await_seen("warmq_late_refused_total > 0")
     fleet.enqueue(bodies(4, "first "), reply="killed")
-    wait_until(lambda: fleet.stats()["concurrency"] == 4, 10, "requests")
+    wait_until(lambda: fleet.stats()["concurrency"] == 4, "requests", 10)
     fleet.kill("worker-a")
     fleet.kill("worker-b")
     seen.await_seen("warmq_recoveries_total > 0")
@@ -310,7 +310,7 @@ def story_of_redis(fleet, seen):
     fleet.redis("CLIENT", "PAUSE", 1500)
     seen.await_seen("warmq_redis_round_trip_seconds > 0.1")
     fleet.enqueue(bodies(3, "first "), reply="spooled")
-    wait_until(lambda: fleet.stats()["concurrency"] == 3, 10, "requests")
+    wait_until(lambda: fleet.stats()["concurrency"] == 3, "requests", 10)
     fleet.redis("CLIENT", "PAUSE", 7000)
     seen.await_seen("warmq_worker_spool_results > 0 and warmq_worker_fenced == 1")
     fleet.collect(3, 40, "spooled")

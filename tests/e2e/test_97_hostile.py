@@ -34,7 +34,7 @@ def test_a_provider_that_is_away_leaves_the_slots_to_the_others(tmp_path):
         for number in range(200):
             fleet.redis("XADD", "warmq:jobs", "*", "upstream", "away",
                         "body", anthropic_body(f"{number}"))
-        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "unsent"), 10, "failure")
+        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "unsent"), "failure", 10)
         fleet.burst([anthropic_body(f"main {number}") for number in range(20)], seconds=10)
     hole.close()
 
@@ -58,7 +58,7 @@ def test_jobs_that_wait_follow_their_route_to_another_pool(tmp_path):
         fleet.start_scheduler()
         fleet.await_ruler()
         fleet.enqueue([anthropic_body(f"early {number}") for number in range(3)])
-        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), 10, "family")
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), "family", 10)
         fleet.end("scheduler")
         fleet.config.write_text(fleet.config.read_text() + """
 pools:

@@ -25,7 +25,7 @@ def test_a_job_that_is_done_leaves_no_deadline_behind(tmp_path):
                                 not_before="+29d")
         fleet.end("scheduler")  # the next one audits at once, not within a minute
         fleet.start_scheduler()
-        wait_until(lambda: fleet.redis("ZCARD", "warmq:deadline") == 1, 30, "audit")
+        wait_until(lambda: fleet.redis("ZCARD", "warmq:deadline") == 1, "audit", 30)
         assert fleet.redis("ZRANGE", "warmq:deadline", 0, -1) == [waiting[0].encode()]
 
 
@@ -47,7 +47,7 @@ def test_jobs_go_on_soon_after_a_key_of_a_wrong_type_was_mended(tmp_path):
         fleet.start_all()
         fleet.burst([anthropic_body(f"before {number}", PROMPT) for number in range(5)])
         fleet.redis("SET", "warmq:pools", "by hand")
-        wait_until(lambda: "warmq:pools is a string" in fleet.log("worker-1"), 20, "error")
+        wait_until(lambda: "warmq:pools is a string" in fleet.log("worker-1"), "error", 20)
         fleet.redis("DEL", "warmq:pools")
         fleet.burst([anthropic_body("after", PROMPT)], seconds=20)
 
@@ -59,7 +59,7 @@ def test_a_scheduler_waits_until_redis_takes_its_functions(tmp_path, refusal, on
     with Fleet(tmp_path) as fleet:
         fleet.redis("CONFIG", "SET", *on)
         fleet.start_scheduler()
-        wait_until(lambda: refusal in fleet.log("scheduler"), 20, "refusal")
+        wait_until(lambda: refusal in fleet.log("scheduler"), "refusal", 20)
         fleet.redis("CONFIG", "SET", *off)
         fleet.await_ruler()
 
@@ -86,10 +86,10 @@ def leave_results_behind(fleet, count):
     """A worker that is killed with `count` paid results on its disk and none in Redis."""
     ids = fleet.enqueue([anthropic_body(f"{number}", PROMPT) for number in range(count)],
                         together=True)
-    wait_until(lambda: fleet.stats()["concurrency"] == count, 20, "requests under way")
+    wait_until(lambda: fleet.stats()["concurrency"] == count, "requests under way", 20)
     fleet.processes["redis"].send_signal(signal.SIGSTOP)
     spool = fleet.directory / "worker" / "worker.0"
-    wait_until(lambda: len(list(spool.glob("*.result"))) == count, 20, "results on disk")
+    wait_until(lambda: len(list(spool.glob("*.result"))) == count, "results on disk", 20)
     fleet.kill("worker")
     return ids, spool
 
@@ -112,7 +112,7 @@ def test_the_results_of_another_queue_are_left_to_it(tmp_path):
         fleet.processes["redis"].send_signal(signal.SIGCONT)
         fleet.start("strange", BUILD / "worker" / "warmq-worker", "--config", fleet.config,
                     "--state-dir", tmp_path / "worker", "--namespace", "other")
-        wait_until(lambda: "results of another queue" in fleet.log("strange"), 20, "warning")
+        wait_until(lambda: "results of another queue" in fleet.log("strange"), "warning", 20)
         assert f"results=12 dir={spool} " in fleet.log("strange")
         assert (tmp_path / "worker" / "worker.1").is_dir()
         assert len(list(spool.glob("*.result"))) == 12
@@ -128,7 +128,7 @@ def test_many_results_on_disk_are_all_delivered_before_anything_is_claimed(tmp_p
         fleet.await_ruler()
         ids = fleet.enqueue([anthropic_body(f"{number}", PROMPT) for number in range(150)])
         wait_until(lambda: fleet.redis("HGET", "warmq:meta", "cursor") == f"{ids[-1]} 0".encode(),
-                   20, "the jobs to be admitted")
+                   "the jobs to be admitted", 20)
         spool = tmp_path / "worker" / "worker.0"
         spool.mkdir(parents=True)
         for id in ids:  # as a worker writes them whose Redis is away
@@ -166,7 +166,7 @@ def test_a_lifetime_that_is_configured_is_kept_to(tmp_path):
         def is_over():
             seconds, micros = map(int, fleet.redis("TIME"))
             return seconds * 1000 + micros // 1000 > until_ms + 1000
-        wait_until(is_over, 10, "end of the entry's life")
+        wait_until(is_over, "end of the entry's life", 10)
         fleet.burst([anthropic_body(f"late {number}", PROMPT) for number in range(30)])
         stats = fleet.stats()
         assert (stats["writes"], stats["duplicate_writes"]) == (2, 0)

@@ -28,7 +28,7 @@ def test_what_says_nothing_of_its_cost_is_counted_apart(tmp_path):
     faults = {"fault_lose_reply_permille": 50, "fault_cut_usage_permille": 50}
     with Fleet(tmp_path, OPTIONS, knobs={**KNOBS, **faults}) as fleet:
         play(fleet, 200, kills=0)
-        wait_until(lambda: total(fleet) and total(fleet)["answers"] == 200, 20, "all answers")
+        wait_until(lambda: total(fleet) and total(fleet)["answers"] == 200, "all answers", 20)
         sums, stats = settled(fleet), fleet.stats()
         silent = stats["requests"] - sums["calls"]
         assert silent > 0
@@ -66,7 +66,7 @@ def test_a_burst_has_its_price_and_what_all_at_once_would_have_paid(tmp_path):
         assert sums["cost"] == (stats["tokens_read"] * 300 + stats["tokens_written"] * 3750 +
                                 stats["tokens_uncached"] * 3000 +
                                 stats["tokens_output"] * 15000)
-        burst = wait_until(lambda: newest_burst(fleet), 15, "burst")
+        burst = wait_until(lambda: newest_burst(fleet), "burst", 15)
         figures = {name: int(burst[name]) for name in BURST[1:]}
         assert (figures["starts"], figures["writes"], figures["hits"]) == (jobs, 1, jobs - 1)
         assert figures["extra_writes"] == 0
@@ -84,7 +84,7 @@ def test_a_burst_has_its_price_and_what_all_at_once_would_have_paid(tmp_path):
 def settled_causes(fleet, calls):
     """cause -> tokens written, of a ledger that knows so many calls; it sums up."""
     sums = wait_until(lambda: (lambda one: one and one["calls"] == calls and one)(total(fleet)),
-                      30, f"{calls} calls in the ledger")
+                      f"{calls} calls in the ledger", 30)
     assert written_by_cause(sums) == sums["written"]
     return {name: figures[1] for name, figures in sums["causes"].items()}
 
@@ -158,13 +158,13 @@ def test_a_warm_up_whose_jobs_went_away_is_prewarm_wasted(tmp_path):
     with Fleet(tmp_path, OPTIONS + "    stream: never\n    ttl: 5s\n", knobs=knobs) as fleet:
         fleet.start_all()
         ids = fleet.enqueue(prefix("policy ", 6), route="triage")
-        wait_until(lambda: fleet.stats()["concurrency"] == 1, 20, "a warm-up")
+        wait_until(lambda: fleet.stats()["concurrency"] == 1, "a warm-up", 20)
         for id in ids:  # at once: they start when the warm-up is done
             fleet.redis("FCALL", "warmq_cancel", 1, "warmq:meta", 1, id)
         ended = fleet.collect(len(ids), 60)
         assert {one["state"] for one in ended.values()} == {"cancelled"}
-        wasted = wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"), 60,
-                            "a wasted warm-up")
+        wasted = wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"),
+                            "a wasted warm-up", 60)
         assert wasted == fleet.stats()["tokens_written"]
         assert hour_causes(fleet, "triage").get("first", 0) == 0
 
@@ -175,15 +175,15 @@ def test_a_prefix_that_somebody_warmed_in_vain_is_prewarm_wasted(tmp_path):
         fleet.start_scheduler()
         fleet.await_ruler()
         ids = fleet.enqueue(prefix("policy ", 2), route="triage")
-        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), 20, "the family")
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families"), "the family", 20)
         for id in ids:
             fleet.warmq("job", "cancel", id)
         fleet.start_worker("worker-1", 10)
         fleet.await_workers(1)
         wait_until(lambda: "One request writes" in fleet.warmq("family", "warm", "triage",
-                                                               check=False), 30, "a warm-up")
-        tokens = wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"), 60,
-                            "a wasted warm-up")
+                                                               check=False), "a warm-up", 30)
+        tokens = wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"),
+                            "a wasted warm-up", 60)
         assert tokens == fleet.stats()["tokens_written"]
         assert hour_causes(fleet, "triage").get("first", 0) == 0
 
@@ -233,7 +233,7 @@ def test_drift_is_seen_by_bytes_and_documents_are_no_drift(tmp_path):
             for number in range(6):  # one after the other: each has its company seen
                 fleet.burst([anthropic_body("?", marked(text(number)))], route=route)
         settled_causes(fleet, 12)
-        drift = wait_until(lambda: hour_causes(fleet, "clock").get("drift"), 20, "drift")
+        drift = wait_until(lambda: hour_causes(fleet, "clock").get("drift"), "drift", 20)
         assert drift > 3 * 1900, "all but the first two"
         assert set(hour_causes(fleet, "documents")) == {"tail"}
 
@@ -265,8 +265,8 @@ def test_the_causes_of_a_busy_minute(tmp_path):
         before = fleet.causes("day")
         act()
         return wait_until(lambda: (lambda after: {name for name in after if after[name] >
-                                                  before.get(name, 0)})(fleet.causes("day")), 30,
-                          "another cause")
+                                                  before.get(name, 0)})(fleet.causes("day")),
+                          "another cause", 30)
 
     def burst(word, count, **fields):
         fleet.burst(prefix(word, count), route="day", **fields)
@@ -278,10 +278,10 @@ def test_the_causes_of_a_busy_minute(tmp_path):
 
     def unheld():
         fleet.warmq("hold", "off")
-        wait_until(lambda: "holding was switched off" in fleet.log("scheduler"), 30, "no hold")
+        wait_until(lambda: "holding was switched off" in fleet.log("scheduler"), "no hold", 30)
         burst("three ", 6)
         fleet.warmq("hold", "on")
-        wait_until(lambda: "holding was switched on" in fleet.log("scheduler"), 30, "a hold")
+        wait_until(lambda: "holding was switched on" in fleet.log("scheduler"), "a hold", 30)
 
     def late():
         fleet.http("/knobs", {"visibility_lag_ms": 1500})
@@ -302,9 +302,9 @@ def test_the_causes_of_a_busy_minute(tmp_path):
         fleet.enqueue(prefix("five ", 2), route="day", reply="lead")  # writes for a second
         assert "hold_limit" in causes_of(lambda: burst("five ", 4, hold_max="0"))
         fleet.collect(2, 60, "lead")
-        wait_until(stored, 30, "a stored ledger")
+        wait_until(stored, "a stored ledger", 30)
         let_pass(fleet, 10)
         fleet.http("/knobs", {"evict_permille": 1000})
-        wait_until(lambda: fleet.causes("day"), 30, "the ledger that was stored")
+        wait_until(lambda: fleet.causes("day"), "the ledger that was stored", 30)
         assert causes_of(lambda: burst("two ", 1)) == {"expired"}
         assert sum(fleet.causes("day").values()) == fleet.stats()["tokens_written"]

@@ -64,15 +64,15 @@ def test_a_redis_without_room_for_clients_is_named_as_that(tmp_path):
     """It says so and hangs up; they said "Broken pipe. Is that a Redis?"."""
     with Fleet(tmp_path, redis_options=("--maxclients", "4")) as fleet:
         others = [fleet.connect() for _ in range(3)]
-        wait_until(lambda: fleet.redis("INFO", "clients").count(b"connected_clients:4"), 10,
-                   "clients")
+        wait_until(lambda: fleet.redis("INFO", "clients").count(b"connected_clients:4"), "clients",
+                   10)
         done = subprocess.run([WARMQ, "hold", "status", "--redis", f"unix://{fleet.socket}"],
                               stderr=subprocess.PIPE, text=True)
         assert done.returncode in (1, 3)  # an answer, or none
         assert "max number of clients reached" in done.stderr
         fleet.start_scheduler()
-        wait_until(lambda: "max number of clients reached" in fleet.log("scheduler"), 10,
-                   "refusal")
+        wait_until(lambda: "max number of clients reached" in fleet.log("scheduler"), "refusal",
+                   10)
         for other in others:
             other.close()
         fleet.await_ruler()

@@ -3,7 +3,7 @@
 import time
 
 
-def wait_until(claim, what, seconds=30):
+def wait_until(claim, what, seconds=30, period=0.002):
     """Answers the first true value of claim(); fails when the deadline has passed."""
     deadline = time.monotonic() + seconds
     while True:
@@ -11,4 +11,4 @@ def wait_until(claim, what, seconds=30):
         if value:
             return value
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.002)
+        time.sleep(period)
