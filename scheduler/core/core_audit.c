@@ -123,6 +123,21 @@ audit_family(const struct core *core, uint32_t index)
 	audit_state(core, family);
 }
 
+static uint32_t
+shares_of(const struct core *core, uint32_t pool)
+{
+	uint32_t load = 0;
+
+	for (uint32_t i = 0; i < core->pacers_count; i++) {
+		const struct pool_share *share =
+			&core->shares[(size_t)pool * core->config.budgets_max + i];
+
+		VERIFY(share->busy <= share->load);
+		load += share->load;
+	}
+	return load;
+}
+
 static void
 audit_pool(const struct core *core, uint32_t index)
 {
@@ -145,6 +160,7 @@ audit_pool(const struct core *core, uint32_t index)
 		active += family->state == FAMILY_COLD || family->state == FAMILY_READY;
 	}
 	VERIFY(pool->load == load);
+	VERIFY(shares_of(core, index) == load);
 	VERIFY(pool->queued == queued);
 	VERIFY(pool->overdue == overdue);
 	VERIFY(pool->cold.count + pool->ready.count == active);

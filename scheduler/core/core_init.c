@@ -10,6 +10,7 @@ enum part {
 	PART_MODELS,
 	PART_POOLS,
 	PART_PACERS,
+	PART_SHARES,
 	PART_LANES,
 	PART_FAMILIES,
 	PART_LANE_HOME,
@@ -40,6 +41,8 @@ measure(const struct core_config *config, size_t ret_sizes[PART_COUNT])
 	ret_sizes[PART_MODELS] = c->models_max * sizeof(struct model);
 	ret_sizes[PART_POOLS] = c->pools_max * sizeof(struct pool);
 	ret_sizes[PART_PACERS] = c->budgets_max * sizeof(struct pacer);
+	ret_sizes[PART_SHARES] =
+		(size_t)c->pools_max * c->budgets_max * sizeof(struct pool_share);
 	ret_sizes[PART_LANES] = c->lanes_max * sizeof(struct lane);
 	ret_sizes[PART_FAMILIES] = c->families_max * sizeof(struct family);
 	ret_sizes[PART_LANE_HOME] = c->lanes_max * sizeof(struct link);
@@ -108,6 +111,7 @@ place(struct core *core, char *memory)
 	core->models = parts[PART_MODELS];
 	core->pools = parts[PART_POOLS];
 	core->pacers = parts[PART_PACERS];
+	core->shares = parts[PART_SHARES];
 	core->lanes = parts[PART_LANES];
 	core->families = parts[PART_FAMILIES];
 	core->lane_home = parts[PART_LANE_HOME];
@@ -126,6 +130,9 @@ static void
 clear(struct core *core)
 {
 	VERIFY(core->recovering);
+	memset(core->shares, 0,
+	       (size_t)core->config.pools_max * core->config.budgets_max *
+	               sizeof(*core->shares));
 	list_init(&core->lanes_free);
 	list_init(&core->families_free);
 	list_init(&core->idle);

@@ -103,7 +103,7 @@ explain_ready(const struct core *core, const struct family *family,
 		view->blocked_on = CORE_BLOCKED_BUDGET;
 		view->blocked_bucket = bucket;
 		view->blocked_number = pacer_limit(pacer, bucket);
-	} else if (pool->load > pool->slots) {
+	} else if (pool->load > pool->slots && !pool_leaves_slots(core, family->pool)) {
 		view->blocked_on = CORE_BLOCKED_SLOTS;
 	}
 }

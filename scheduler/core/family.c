@@ -92,14 +92,10 @@ family_weigh(struct core *core, uint32_t index)
 
 	VERIFY(index < core->config.families_max);
 	VERIFY(core->families[index].lanes_count > 0);
-	VERIFY(pool->load >= family->weight);
 	VERIFY(pool->queued >= family->queued);
 	pacer_weigh(core, family->budget, family->weight, weight);
-	pool->load = pool->load - family->weight + weight;
+	pool_weigh(core, index, weight, is_active(family) ? family->running : 0);
 	pool->queued = pool->queued - family->queued + queued;
-	if (weight < family->weight)
-		pool->plan = true;
-	family->weight = weight;
 	family->queued = queued;
 }
 

@@ -47,6 +47,7 @@ struct family {
 	uint32_t band; /* best list with work, EVENT_LIST_HIGH to _LOW */
 	uint32_t waiting, running;
 	uint32_t weight, queued; /* its share in pool->load and pool->queued */
+	uint32_t busy;           /* jobs that run, of its weight */
 	uint64_t oldest_ms;      /* id time of its oldest waiting job; 0 = none */
 	uint64_t hold_max_ms;
 	uint32_t input_tokens, output_tokens; /* estimates of one job */

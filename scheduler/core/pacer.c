@@ -72,6 +72,7 @@ set_pace(struct core *core, struct pacer *pacer, uint32_t pace)
 	pacer->pace = pace;
 	pacer->step_ms = core->now_ms;
 	pacer->dirty = true;
+	pool_plan_all(core);
 }
 
 void
@@ -207,6 +208,7 @@ park(struct core *core, struct pacer *pacer, uint64_t until_ms,
 	if (until_ms <= pacer->parked_ms || until_ms <= core->now_ms)
 		return;
 	pacer->parked_ms = until_ms;
+	pool_plan_all(core);
 	if (what != EVENT_PRESSURE_SPEND)
 		note_id(core, COMMAND_NOTE_PARKED, pacer->id, until_ms, what);
 }
@@ -337,6 +339,7 @@ pacer_take_bound(struct core *core, uint32_t index)
 {
 	VERIFY(index < core->pacers_count);
 	core->pacers[index].bound_ms = core->now_ms;
+	pool_plan_all(core);
 }
 
 bool

@@ -90,6 +90,72 @@ next_of(const struct core *core, const struct pool *pool)
 	return FAMILY_NONE;
 }
 
+static struct pool_share *
+share_of(const struct core *core, uint32_t pool, uint32_t pacer)
+{
+	VERIFY(pool < core->pools_count);
+	VERIFY(pacer < core->pacers_count);
+	return &core->shares[(size_t)pool * core->config.budgets_max + pacer];
+}
+
+void
+pool_weigh(struct core *core, uint32_t index, uint32_t weight, uint32_t busy)
+{
+	struct family *family = &core->families[index];
+	struct pool *pool = &core->pools[family->pool];
+	struct pool_share *share = share_of(core, family->pool, family->budget);
+
+	VERIFY(pool->load >= family->weight);
+	VERIFY(share->load >= family->weight);
+	VERIFY(share->busy >= family->busy);
+	pool->load = pool->load - family->weight + weight;
+	share->load = share->load - family->weight + weight;
+	share->busy = share->busy - family->busy + busy;
+	if (weight < family->weight)
+		pool->plan = true;
+	family->weight = weight;
+	family->busy = busy;
+}
+
+/* Slots that the account lets its share of the pool use. */
+static uint32_t
+usable_of(const struct core *core, uint32_t pool, uint32_t index)
+{
+	const struct pool_share *share = share_of(core, pool, index);
+	const struct pacer *pacer = &core->pacers[index];
+
+	if (pacer_is_parked(core, pacer) || pacer_is_bound(core, pacer))
+		return share->busy;
+	return MIN(share->load, MAX(share->busy, pacer->pace));
+}
+
+bool
+pool_leaves_slots(const struct core *core, uint32_t index)
+{
+	const struct pool *pool = &core->pools[index];
+	uint32_t usable = 0;
+
+	VERIFY(index < core->pools_count);
+	if (pool->load < pool->slots)
+		return true;
+	for (uint32_t i = 0; i < core->pacers_count && usable < pool->slots; i++)
+		usable += usable_of(core, index, i);
+	return usable < pool->slots;
+}
+
+/* The slots are not for the work of the active families, though they have enough: their
+ * accounts keep it, and this family's account has room. */
+static bool
+is_left_over(const struct core *core, const struct pool *pool,
+             const struct family *family)
+{
+	const struct pacer *pacer = &core->pacers[family->budget];
+
+	VERIFY(family->budget < core->pacers_count);
+	return pool->load >= pool->slots && pacer->load < pacer->pace &&
+	       pool_leaves_slots(core, family->pool);
+}
+
 /* How long the jobs that wait in active families keep the slots busy. */
 static uint64_t
 queue_ms(const struct pool *pool)
@@ -126,6 +192,10 @@ judge(const struct core *core, const struct pool *pool, const struct family *fam
 	VERIFY(family->state == FAMILY_WAITING);
 	if (pool->slots == 0)
 		return NOT_YET;
+	if (is_left_over(core, pool, family)) {
+		MARK(pool_fills_what_an_account_leaves);
+		return FILLS_SLOTS;
+	}
 	/* What is warmed now must not expire before its turn. */
 	if (queue_ms(pool) > life_ms / 2)
 		return NOT_YET;

@@ -7,6 +7,8 @@
  * starts the next.  A cold family is activated only when capacity would otherwise idle:
  * the work of the active ones is less than the slots, or will be before a prefix could
  * be warm.  Families that nothing holds need no capacity: they are ready at once.
+ * Work that its account does not let start (parked, a bucket, its pace) leaves the slots
+ * to the families of other accounts.
  *
  * Next: band, then (in the band) most work among the first 32.  Whoever waits longer
  * than max_wait without one start is activated in any case and ranks before all others,
@@ -27,6 +29,12 @@
 
 struct core;
 
+/* What the active families of one account could use of one pool. */
+struct pool_share {
+	uint32_t load; /* slots, of pool->load */
+	uint32_t busy; /* of them, those in which a job runs */
+};
+
 struct pool {
 	struct id128 id;
 	uint32_t slots;
@@ -43,6 +51,12 @@ struct pool {
 
 uint32_t pool_find(const struct core *core, struct id128 id);
 void pool_configure(struct core *core, const struct event_pool *pool);
+
+/* A family's share in the load of its pool and its account changes. */
+void pool_weigh(struct core *core, uint32_t family, uint32_t weight, uint32_t busy);
+
+/* Whether slots are left by what the accounts let the active families start. */
+bool pool_leaves_slots(const struct core *core, uint32_t index);
 
 /* Activates and elects what its capacity allows. */
 void pool_plan(struct core *core, uint32_t index);

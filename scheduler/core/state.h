@@ -43,6 +43,7 @@ struct core {
 	struct model *models;
 	struct pool *pools;
 	struct pacer *pacers;
+	struct pool_share *shares; /* of each pool, one for each pacer */
 	struct lane *lanes;
 	struct family *families;
 	uint32_t models_count, pools_count, pacers_count; /* these never go */

@@ -58,6 +58,7 @@ struct core_rig_family {
 	uint64_t held_ms; /* since when only the gate stops it; 0 = not */
 	uint64_t held_ms_max;
 	uint64_t oldest_ms;
+	bool elsewhere;     /* paid by another account, which binds nobody */
 	bool unheld;        /* holding is off for its route, which is its own */
 	uint32_t last_step; /* of the rig, at its last start: who was served when */
 };
@@ -129,6 +130,7 @@ struct core_rig {
 	uint64_t parked_ms;
 	bool begin;
 	bool hold, was_off;
+	bool elsewhere; /* families that are new are */
 
 	struct core_rig_queue lines, answers;
 
@@ -152,6 +154,9 @@ uint32_t core_rig_pool(struct core_rig *rig, const char *name, uint32_t slots);
 uint32_t core_rig_admit(struct core_rig *rig, const char *chain, uint32_t jobs);
 uint32_t core_rig_admit_as(struct core_rig *rig, const char *chain, uint32_t pool,
                            enum event_list list, uint32_t jobs);
+
+/* Whether families that come for the first time are paid by another account. */
+void core_rig_elsewhere(struct core_rig *rig, bool on);
 
 /* The node of that name, and what the core knows of its lane. */
 struct core_rig_node *core_rig_node(struct core_rig *rig, const char *name);

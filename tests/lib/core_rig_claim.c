@@ -27,10 +27,10 @@ gates_start(struct core_rig *rig, const struct core_rig_family *family)
 }
 
 static bool
-budget_starts(const struct core_rig *rig)
+budget_starts(const struct core_rig *rig, const struct core_rig_family *family)
 {
-	return rig->now_ms >= rig->parked_ms &&
-	       (rig->pace == 0 || rig->in_flight < rig->pace);
+	return family->elsewhere || (rig->now_ms >= rig->parked_ms &&
+	                             (rig->pace == 0 || rig->in_flight < rig->pace));
 }
 
 /* Answers the role a job of the family could start with now; LANE_ROLE_COUNT: none. */
@@ -40,7 +40,7 @@ role_now(struct core_rig *rig, struct core_rig_family *family)
 	struct core_rig_node *node = &rig->nodes[core_rig_leaf(family)];
 
 	if (rig->pools[family->pool].used >= rig->pools[family->pool].slots ||
-	    !budget_starts(rig) || (family->flags & EVENT_FAMILY_PAUSED))
+	    !budget_starts(rig, family) || (family->flags & EVENT_FAMILY_PAUSED))
 		return LANE_ROLE_COUNT;
 	if (node->ticket == LANE_TICKET_WANTED)
 		return LANE_TICKET;
@@ -174,7 +174,7 @@ start_job(struct core_rig *rig, uint32_t index, enum lane_role role)
 	start->end_ms = start->first_ms + (role == LANE_TICKET ? 0 : rig->knobs.job_ms);
 	rig->nodes[core_rig_leaf(family)].in_use++;
 	rig->pools[family->pool].used++;
-	rig->in_flight++;
+	rig->in_flight += !family->elsewhere;
 	rig->starts_count++;
 	rig->starts_max = MAX(rig->starts_max, rig->starts_count);
 	tell_start(rig, start);
@@ -190,8 +190,8 @@ core_rig_hold_clocks(struct core_rig *rig)
 		struct core_rig_node *node = &rig->nodes[core_rig_leaf(family)];
 		bool held =
 			family->backlog > 0 && node->credits == 0 && rig->hold &&
-			!family->unheld && budget_starts(rig) && !rig->knobs.stopped &&
-			!(family->flags & EVENT_FAMILY_PAUSED) &&
+			!family->unheld && budget_starts(rig, family) &&
+			!rig->knobs.stopped && !(family->flags & EVENT_FAMILY_PAUSED) &&
 			rig->pools[family->pool].used < rig->pools[family->pool].slots &&
 			!gates_start(rig, family);
 

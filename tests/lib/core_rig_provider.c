@@ -120,7 +120,7 @@ leave(struct core_rig *rig, struct core_rig_start *start)
 			rig->nodes[family->chain[i]].unproven--;
 	rig->nodes[core_rig_leaf(family)].in_use--;
 	rig->pools[start->pool].used--;
-	rig->in_flight--;
+	rig->in_flight -= !family->elsewhere;
 	rig->starts_count--;
 	start->used = false;
 }

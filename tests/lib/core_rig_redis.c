@@ -116,10 +116,12 @@ set_budget(struct core_rig *rig, const struct command_budget *command)
 {
 	struct event event = { .kind = EVENT_PACED };
 
-	rig->pace = command->pace;
-	rig->begin = true;
-	if (command->parked_until_ms != COMMAND_KEEP)
-		rig->parked_ms = command->parked_until_ms;
+	if (id_equals(command->id, core_rig_id("budget"))) {
+		rig->pace = command->pace;
+		rig->begin = true;
+		if (command->parked_until_ms != COMMAND_KEEP)
+			rig->parked_ms = command->parked_until_ms;
+	}
 	event.paced.budget = command->id;
 	event.paced.status = is_lost(rig) ? EVENT_STATUS_UNKNOWN : EVENT_STATUS_DONE;
 	answer(rig, &event);

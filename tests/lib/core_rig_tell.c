@@ -49,6 +49,17 @@ core_rig_tell_budget(struct core_rig *rig)
 	core_rig_step(rig, &event);
 }
 
+void
+core_rig_elsewhere(struct core_rig *rig, bool on)
+{
+	struct event event = { .kind = EVENT_BUDGET };
+
+	rig->elsewhere = on;
+	event.budget.id = core_rig_id("other");
+	if (on)
+		core_rig_feed(rig, &event);
+}
+
 static struct id128
 route_of(const struct core_rig *rig, const struct core_rig_family *family)
 {
@@ -73,7 +84,7 @@ admission_of(const struct core_rig *rig, uint32_t index, const struct lineage *c
 
 	event.admitted = (struct event_admitted){
 		.pool = core_rig_id(rig->pools[family->pool].name),
-		.budget = core_rig_id("budget"),
+		.budget = core_rig_id(family->elsewhere ? "other" : "budget"),
 		.model = core_rig_id("model"),
 		.route = route_of(rig, family),
 		.chain = *chain,
@@ -149,6 +160,7 @@ parse_family(struct core_rig *rig, const char *chain, uint32_t pool,
 	if (index == CORE_RIG_NONE) {
 		VERIFY(rig->families_count < CORE_RIG_FAMILIES);
 		index = rig->families_count++;
+		rig->families[index].elsewhere = rig->elsewhere;
 	}
 	family = &rig->families[index];
 	rig->nodes[parent].has_family = true;

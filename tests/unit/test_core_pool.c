@@ -304,6 +304,92 @@ START_TEST(pool_does_not_switch_when_the_budget_holds_the_active_family)
 }
 END_TEST
 
+/* A is warm, and its jobs would fill all slots; its account keeps them. */
+static struct core_rig *
+set_up_beside_a_backlog(uint32_t jobs)
+{
+	struct core_rig *rig = core_rig_fresh(20);
+
+	(void)core_rig_admit(rig, "A", 2);
+	drain(rig);
+	(void)core_rig_admit(rig, "A", jobs);
+	core_rig_elsewhere(rig, true);
+	return rig;
+}
+
+static void
+expect_that_another_account_goes_on(struct core_rig *rig, uint64_t ms)
+{
+	(void)core_rig_admit(rig, "B", 30);
+	(void)core_rig_admit(rig, "C", 30);
+	core_rig_run(rig, ms);
+	core_audit(rig->core);
+	ck_assert_uint_eq(rig->families[1].done, 30);
+	ck_assert_uint_eq(rig->families[2].done, 30);
+	ck_assert_uint_gt(rig->families[0].backlog, 0);
+	drain(rig);
+	ck_assert_uint_eq(core_rig_node(rig, "B")->writes, 1);
+	ck_assert_uint_eq(core_rig_node(rig, "C")->writes, 1);
+	ck_assert_uint_eq(rig->hold_limits, 0);
+	core_rig_free(rig);
+}
+
+START_TEST(pool_leaves_what_a_parked_account_cannot_use_to_others)
+{
+	struct core_rig *rig = set_up_beside_a_backlog(400);
+	struct event event = { .kind = EVENT_PRESSURE };
+
+	event.pressure.budget = rig->core->pacers[0].id;
+	event.pressure.what = EVENT_PRESSURE_BUSY;
+	event.pressure.until_ms = rig->parked_ms = rig->now_ms + 60000;
+	core_rig_feed(rig, &event);
+	expect_that_another_account_goes_on(rig, 20000);
+}
+END_TEST
+
+START_TEST(pool_leaves_what_a_pace_does_not_use_to_others)
+{
+	struct core_rig *rig = set_up_beside_a_backlog(400);
+	struct event event = { .kind = EVENT_BUDGET };
+
+	event.budget.id = rig->core->pacers[0].id;
+	event.budget.pace_max = 2;
+	core_rig_feed(rig, &event);
+	expect_that_another_account_goes_on(rig, 25000);
+}
+END_TEST
+
+/* Its buckets; a claim that leaves slots free, and a look, tell of them. */
+START_TEST(pool_leaves_what_a_bound_account_does_not_use_to_others)
+{
+	struct core_rig *rig = set_up_beside_a_backlog(400);
+
+	rig->parked_ms = rig->now_ms + 60000;
+	expect_that_another_account_goes_on(rig, 25000);
+}
+END_TEST
+
+/* Nor is more begun than the slots that are left can use. */
+START_TEST(pool_begins_no_more_than_fits_beside_a_parked_account)
+{
+	struct core_rig *rig = set_up_beside_a_backlog(400);
+	struct event event = { .kind = EVENT_PRESSURE };
+
+	event.pressure.budget = rig->core->pacers[0].id;
+	event.pressure.what = EVENT_PRESSURE_BUSY;
+	event.pressure.until_ms = rig->parked_ms = rig->now_ms + 600000;
+	core_rig_feed(rig, &event);
+	rig->knobs.job_ms = 60000;
+	(void)core_rig_admit(rig, "B", 100);
+	core_rig_run(rig, 10000);
+	(void)core_rig_admit(rig, "C", 100);
+	core_rig_run(rig, 10000);
+	ck_assert_int_eq(family_at(rig, 1)->state, FAMILY_READY);
+	ck_assert_int_eq(family_at(rig, 2)->state, FAMILY_WAITING);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pool_zero_sharing_is_a_plain_queue)
 {
 	struct core_rig *rig = core_rig_fresh(4);
@@ -383,6 +469,10 @@ SUITE_MAIN("core_pool", pool_drains_one_family_before_it_starts_the_next,
            pool_nobody_is_overdue_while_parked_or_paused_or_without_workers,
            pool_learns_from_idle_slots_that_its_estimates_are_old,
            pool_does_not_switch_when_the_budget_holds_the_active_family,
+           pool_leaves_what_a_parked_account_cannot_use_to_others,
+           pool_leaves_what_a_pace_does_not_use_to_others,
+           pool_leaves_what_a_bound_account_does_not_use_to_others,
+           pool_begins_no_more_than_fits_beside_a_parked_account,
            pool_zero_sharing_is_a_plain_queue,
            pool_ranks_begin_again_when_they_are_used_up,
            pool_survives_jobs_that_take_no_time,

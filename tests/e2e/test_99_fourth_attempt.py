@@ -1,0 +1,29 @@
+"""Attacks by a fourth one, where nobody had looked yet; each one broke something once."""
+
+from fleet import Fleet, anthropic_body, long_text, wait_until
+
+PROMPT = long_text(2000)
+
+
+def bodies(count, prompt=PROMPT):
+    return [anthropic_body(f"{number}", prompt) for number in range(count)]
+
+
+# ---- accounts ----------------------------------------------------------------------------
+
+def test_a_backlog_that_an_account_keeps_leaves_the_slots_to_others(tmp_path):
+    """It counted as work for all slots: new prefixes of every other account got no turn, and
+    after `hold_max` each of their jobs wrote the prefix for itself."""
+    knobs = {"job_ms": 100, "latency_ms": 20, "prefill_tokens_per_second": 0}
+    with Fleet(tmp_path, knobs=knobs, aliases=("two",)) as fleet:
+        fleet.start_all(slots=20)
+        fleet.burst(bodies(5))
+        fleet.http("/knobs", {"fault_next": "rate_limit", "fault_next_count": 1,
+                              "retry_after_ms": 600000})
+        fleet.enqueue(bodies(400), together=True, reply="parked")
+        wait_until(lambda: fleet.redis("HGET", "warmq:budget:main:sonnet-4", "parked_until"),
+                   20, "429")
+        wait_until(lambda: fleet.stats()["concurrency"] == 0, 20, "end of what ran")
+        writes = fleet.stats()["writes"]
+        fleet.burst(bodies(20, long_text(2000, "other ")), 20, upstream="two")
+        assert fleet.stats()["writes"] - writes == 1
