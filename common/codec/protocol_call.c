@@ -165,10 +165,14 @@ protocol_call_claim_of(struct call_list *list, uint64_t tag, struct span ns,
 
 void
 protocol_call_settle(struct call_list *list, uint64_t tag, struct span ns,
-                     struct protocol_session session, uint32_t count)
+                     struct protocol_session session, uint32_t count, bool goes_on)
 {
+	char word[1 + TEXT_NUMBER_SIZE] = "=";
+	size_t len = 1 + text_print_unsigned(count, word + 1);
+
 	open_session(list, tag, ns, "settle", session);
-	add_unsigned(list, count);
+	call_word(list, goes_on ? (struct span){ word, len }
+	                        : (struct span){ word + 1, len - 1 });
 }
 
 void

@@ -1,6 +1,6 @@
 /* protocol_call.h - calls of the functions in docs/PROTOCOL.md, word by word.
  *
- *   protocol_call_settle(list, tag, ns, session, 2);
+ *   protocol_call_settle(list, tag, ns, session, 2, false);
  *   protocol_call_settle_job(list, &job);              as many as announced
  *   protocol_call_settle_job(list, &job);
  *   protocol_call_claim_into(list, q, slots, 2);       and claim into these slots
@@ -110,8 +110,10 @@ void protocol_call_claim(struct call_list *list, uint64_t tag, struct span ns,
 void protocol_call_claim_of(struct call_list *list, uint64_t tag, struct span ns,
                             struct protocol_session session, uint64_t q,
                             struct span upstream, uint32_t slot);
+/* `goes_on`: the claim is into the slots of the jobs, in their order, and names none: an
+ * argument less per job for Redis to read. */
 void protocol_call_settle(struct call_list *list, uint64_t tag, struct span ns,
-                          struct protocol_session session, uint32_t count);
+                          struct protocol_session session, uint32_t count, bool goes_on);
 void protocol_call_settle_job(struct call_list *list,
                               const struct protocol_settlement *job);
 void protocol_call_claim_into(struct call_list *list, uint64_t q, const uint32_t *slots,

@@ -160,11 +160,28 @@ local function settle_all(names, n, got)
 	end
 end
 
+-- `=N` for N: claims into the slots that end, in their order.  As if they were named.
+local function slots_name()
+	argv[4] = sub(argv[4], 2)
+	local n = number_at(4, 'count', 1000)
+	if argc ~= 6 * n + 5 then
+		refuse('count', '"=' .. argv[4] .. '" is followed by so many jobs, q, and no slot')
+	end
+	for i = 1, n do
+		argv[argc + i] = argv[6 * i - 1]
+	end
+	argc = argc + n
+end
+
 -- settle nonce c N (slot q usage reply result_ttl result)*N q slot…
+-- settle nonce c =N (slot q usage reply result_ttl result)*N q
 local function settle()
 	local answer = settle_swift()
 	if answer then
 		return answer
+	end
+	if byte(text_at(4, 'count'), 1) == 61 then -- '='
+		slots_name()
 	end
 	local name, n = lease_key(), number_at(4, 'count', 1000)
 	local first = 6 * n + 6 -- of the slots to claim into; their q stands before

@@ -340,7 +340,7 @@ local function single_plan(verdict, home, words)
 	return ends_use(verdict, home, words) and moves_plan(verdict, 1)
 end
 
--- argv: 1 nonce c 1 slot q usage reply ttl result q slot, the two slots the same.
+-- argv: 1 nonce c =1 slot q usage reply ttl result q
 -- The first write takes the next job, by pcall: where there is none, or no list, nothing
 -- has happened.  If it was the last one, its bit stays set until somebody looks.
 local function settle_single(name, own)
@@ -402,15 +402,14 @@ local held, values, puts = {}, {}, {} -- what ends, its results; what is written
 -- lane.
 local function batch_take(own, n)
 	local words, qs, ids, homes = argv, own.q, own.id, own.home
-	local reply, ttl, behind = words[8], words[9], 6 * n + 5
-	local last
+	local reply, ttl, last = words[8], words[9], nil
 	serial = serial + 1
 	ends_open()
 	for i = 1, n do
 		local at = 6 * i
 		local slot = words[at - 1]
-		if qs[slot] ~= words[at] or words[behind + i] ~= slot or words[at + 2] ~= reply or
-			words[at + 3] ~= ttl or taken[slot] == serial then
+		if qs[slot] ~= words[at] or words[at + 2] ~= reply or words[at + 3] ~= ttl or
+			taken[slot] == serial then
 			return false
 		end
 		taken[slot] = serial
@@ -492,7 +491,8 @@ end
 
 -- ---- both --------------------------------------------------------------------------
 
--- Answers nil if something is not as usual; nothing has changed then.
+-- Answers nil if something is not as usual, as where slots are named to claim into;
+-- nothing has changed then.
 function settle_swift()
 	local name = memo.lease[argv[2]]
 	local own = name and recall.tables[name]
@@ -502,12 +502,12 @@ function settle_swift()
 	if stamp ~= recall.stamp or lanes_n > LANES_MAX then
 		all_forget()
 	end
-	if argc == 12 and argv[4] == '1' and argv[5] == argv[12] then
+	if argc == 11 and argv[4] == '=1' then
 		return settle_single(name, own)
 	end
-	local n = tonumber(argv[4]) or 0
+	local n = (match(argv[4], '^=(%d+)$') or 0) + 0
 	local q = argv[6 * n + 5]
-	if n < 2 or n > 1000 or argc ~= 7 * n + 5 or #q > 14 or not find(q, '^%d+$') then
+	if n < 2 or n > 1000 or argc ~= 6 * n + 5 or #q > 14 or not find(q, '^%d+$') then
 		return nil
 	end
 	return settle_batch(name, own, n)

@@ -251,13 +251,17 @@ send_settle(struct session *session, uint32_t first, const char *usage)
 {
 	struct pipe *pipe = &session->pipe;
 	uint32_t held = 0, count = session->batch;
+	bool goes_on; /* in the slots that end, which need no second name */
+	char number[16];
 
 	for (uint32_t i = first; i < first + count; i++)
 		held += session->results[i][0] != '\0';
-	open_call(pipe, "warmq_settle", 3 + 6 * held + 1 + count);
+	goes_on = held == count;
+	open_call(pipe, "warmq_settle", 3 + 6 * held + 1 + (goes_on ? 0 : count));
 	pipe_word(pipe, session->nonce, 16);
 	pipe_text(pipe, "1");
-	pipe_unsigned(pipe, held);
+	snprintf(number, sizeof(number), "%s%u", goes_on ? "=" : "", held);
+	pipe_text(pipe, number);
 	for (uint32_t i = first; i < first + count; i++) {
 		if (session->results[i][0] == '\0')
 			continue;
@@ -270,7 +274,8 @@ send_settle(struct session *session, uint32_t first, const char *usage)
 	}
 	pipe_unsigned(pipe, session->q);
 	for (uint32_t i = first; i < first + count; i++) {
-		pipe_unsigned(pipe, i);
+		if (!goes_on)
+			pipe_unsigned(pipe, i);
 		session->qs[i] = session->q++;
 		session->results[i][0] = '\0';
 	}

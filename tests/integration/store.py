@@ -414,11 +414,15 @@ class Worker:
         q = self.take_q(len(slots))
         return Claim(self.claim_raw(q, *slots), slots, q)
 
-    def settle_raw(self, jobs, q, slots, usage="", reply="", ttl=60000, result=None):
-        words = []
+    def settle_raw(self, jobs, q, slots, usage="", reply="", ttl=60000, result=None,
+                   named=False):
+        """As workers do: slots that end and go on are named once, unless `named`."""
+        words, count = [], len(jobs)
         for job in jobs:
             words += [job.slot, job.q, usage, reply, ttl, result or f"result of {job.id}"]
-        return self.store.call("settle", self.nonce, self.c, len(jobs), *words, q, *slots)
+        if not named and slots and list(slots) == [job.slot for job in jobs]:
+            count, slots = f"={count}", []
+        return self.store.call("settle", self.nonce, self.c, count, *words, q, *slots)
 
     def settle(self, jobs, claim=(), **options):
         q = self.take_q(len(claim))

@@ -31,6 +31,33 @@ def test_a_result_without_a_reply_list_is_stored_for_its_time_34(store):
     assert 0 < store.redis.pttl(store.key(f"result:{ids[0]}")) <= 5000
 
 
+@pytest.mark.parametrize("words, what", [
+    (["=1", 0, 1, "", "", 9, "x", 2, 0], "followed by"), # names a slot
+    (["=1", 0, 1, "", "", 9, "x"], "followed by"), # no q
+    (["=2", 0, 1, "", "", 9, "x", 2], "followed by"), # announces another job
+    (["=1", 0, 1, "", "", 9, "x", "q"], "q: expected a number"),
+    (["=2", 0, 1, "", "", 9, "x", 0, 1, "", "", 9, "x", 2], "named twice"),
+    (["=", 0, 1, "", "", 9, "x", 2], "count: expected a number"),
+    (["==1", 0, 1, "", "", 9, "x", 2], "count: expected a number"),
+    (["=1001", 2], "count: at most"), ([], "count: is missing")])
+def test_a_settle_that_goes_on_in_its_slots_says_nothing_else_of_them(store, words, what):
+    opened(store, count=3)
+    worker = Worker(store, slots=1)
+    assert worker.claim(0).jobs[0].q == 1
+    with pytest.raises(redis.ResponseError, match=what):
+        store.call("settle", worker.nonce, worker.c, *words)
+    assert store.leases(worker)[0].q == 1
+
+
+def test_a_settle_that_goes_on_nowhere_says_so_with_and_without_q(store):
+    opened(store, count=3)
+    worker = Worker(store, slots=2)
+    for job, words in zip(worker.claim().jobs, [[50], []]):
+        assert store.call("settle", worker.nonce, worker.c, 1, job.slot, job.q, "", "box", 9,
+                          "x", *words).startswith("OK")
+    assert store.leases(worker) == {}
+
+
 def test_settle_and_claim_keep_the_lane_in_one_call(store):
     family, ids = opened(store, count=4, window=2)
     worker = Worker(store)
@@ -435,6 +462,7 @@ def picture(store):
 @pytest.mark.parametrize("names", ["nn", "nl", "hn", "ln"])
 @pytest.mark.parametrize("used", ["", "0 0 5 7", "100 0 5 7"])
 def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, window, names, used):
+    """So do both forms: the long way names its slots at every other turn."""
     sent = store.now() - 500
 
     def play(store, long):
@@ -456,7 +484,7 @@ def test_the_swift_way_leaves_what_the_long_way_leaves(store, slots, jobs, windo
                 store.redis.hset(store.key("look"), "somebody", "1")
                 store.redis.delete(store.key("stamp"))
             claim = worker.settle([held.pop(slot) for slot in group if slot in held],
-                                  claim=group, reply="box",
+                                  claim=group, reply="box", named=long and turn % 2 == 0,
                                   usage=used and f"{sent + turn} {sent + turn} {used}")
             store.redis.hdel(store.key("look"), "somebody")
             held.update({job.slot: job for job in claim.jobs})

@@ -7,6 +7,17 @@
 /* ---- leases end ---------------------------------------------------------------------
  */
 
+/* How many jobs a settle announces; `=` before it says where it goes on. */
+static size_t
+count_settled(const struct oracle *oracle)
+{
+	struct span word = oracle_book_word(oracle, ORACLE_WORD_REST);
+
+	if (word.len > 0 && word.data[0] == '=')
+		word = (struct span){ word.data + 1, word.len - 1 };
+	return oracle_book_number(word);
+}
+
 /* Where `slot q` stand in the words of this call; 0 if nowhere. */
 size_t
 oracle_lease_words(const struct oracle *oracle, const struct oracle_lease *lease)
@@ -18,8 +29,7 @@ oracle_lease_words(const struct oracle *oracle, const struct oracle_lease *lease
 	if (oracle_book_runs(oracle, "settle")) {
 		from = ORACLE_WORD_REST + 1;
 		step = SETTLE_WORDS;
-		to = MIN(to, from + step * oracle_book_number(oracle_book_word(
-						   oracle, ORACLE_WORD_REST)));
+		to = MIN(to, from + step * count_settled(oracle));
 	} else if (oracle_book_runs(oracle, "release")) {
 		step = 3;
 	} else if (oracle_book_runs(oracle, "fail")) {

@@ -130,7 +130,7 @@ small_call_worker(struct small_scope *scope, struct small_world *world,
 		return give(scope, world);
 	}
 	if (word.verb == SMALL_SETTLE || word.verb == SMALL_SETTLE_CLAIM)
-		say(scope, "1");
+		say(scope, word.verb == SMALL_SETTLE ? "1" : "=1");
 	say(scope, "0");
 	say(scope, "%u", word.slot_q);
 	if (KINDS[word.verb]) {
@@ -142,10 +142,8 @@ small_call_worker(struct small_scope *scope, struct small_world *world,
 		say_all(scope, "_ box 60000");
 		say(scope, "{\"id\":\"%u-1\"}", word.job);
 	}
-	if (word.verb == SMALL_SETTLE_CLAIM) {
+	if (word.verb == SMALL_SETTLE_CLAIM)
 		say(scope, "%u", word.q);
-		say(scope, "0");
-	}
 	return give(scope, world);
 }
 

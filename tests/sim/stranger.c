@@ -165,24 +165,27 @@ add_settled(struct stranger *stranger, struct line *line, uint32_t slot, uint64_
 	add(line, "{\"id\":\"%s\",\"by\":\"stranger\"}", id);
 }
 
-/* One job; then its slot is claimed, as everybody does, or that and others. */
+/* One job; then its slot is claimed, by name or not, or that and others. */
 static void
 settle(struct stranger *stranger, uint32_t slot, uint64_t q, const char *id)
 {
 	struct line line;
+	bool takes_others = prng_chance(&stranger->prng, 300);
+	bool goes_on = !takes_others && stranger->q % 2 == 0;
 
 	begin_call(stranger, &line, "settle");
 	add_c(stranger, &line);
-	add(&line, "1");
+	add(&line, goes_on ? "=1" : "1");
 	add_settled(stranger, &line, slot, q, id);
-	if (prng_chance(&stranger->prng, 300)) {
+	if (takes_others) {
 		add_claims(stranger, &line, slot);
 	} else {
 		stranger->claimed_q = ++stranger->q;
 		stranger->claimed[0] = slot;
 		stranger->claimed_count = 1;
 		add(&line, "%" PRIu64, stranger->q);
-		add(&line, "%u", slot);
+		if (!goes_on)
+			add(&line, "%u", slot);
 	}
 	send(stranger, &line);
 }
@@ -192,12 +195,13 @@ settle_all(struct stranger *stranger)
 {
 	struct line line;
 	uint32_t count = 0;
+	bool goes_on = stranger->q % 2 == 0;
 
 	for (uint32_t i = 0; i < STRANGER_SLOTS; i++)
 		count += stranger->slots[i].held;
 	begin_call(stranger, &line, "settle");
 	add_c(stranger, &line);
-	add(&line, "%u", count);
+	add(&line, goes_on ? "=%u" : "%u", count);
 	for (uint32_t i = 0; i < STRANGER_SLOTS; i++) {
 		if (stranger->slots[i].held)
 			add_settled(stranger, &line, i, stranger->slots[i].q,
@@ -209,7 +213,8 @@ settle_all(struct stranger *stranger)
 	for (uint32_t i = 0; i < STRANGER_SLOTS; i++) {
 		if (!stranger->slots[i].held)
 			continue;
-		add(&line, "%u", i);
+		if (!goes_on)
+			add(&line, "%u", i);
 		stranger->claimed[stranger->claimed_count++] = i;
 		stranger->q++;
 	}

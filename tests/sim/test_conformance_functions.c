@@ -500,10 +500,11 @@ call_settle(struct run *run)
 {
 	uint32_t session = pick_session(run);
 	uint32_t slot = below(run, SLOTS);
+	bool goes_on = prng_chance(&run->prng, 400);
 
 	open_call(run, "settle");
 	add_session(run, session);
-	add(run, "1");
+	add(run, goes_on ? "=1" : "1");
 	add(run, "%u", slot);
 	add(run, "%" PRIu64, token(run, session, slot));
 	add_usage(run);
@@ -512,7 +513,7 @@ call_settle(struct run *run)
 	add(run, "{\"answer\":%" PRIu64 "}", run->q);
 	add(run, "%" PRIu64, run->q);
 	run->q += 2;
-	if (prng_chance(&run->prng, 600))
+	if (!goes_on && prng_chance(&run->prng, 500))
 		add(run, "%u", slot);
 	return give(run, false);
 }

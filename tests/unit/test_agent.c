@@ -236,11 +236,25 @@ START_TEST(agent_settles_and_claims_in_one_call_what_ended_in_one_turn)
 	for (uint32_t slot = 0; slot < 3; slot++)
 		rig_end_only(&rig, slot, AGENT_DONE, 0);
 	rig_step(&rig);
-	EXPECT_CALLS("settle 1 3 0 4 " RIG_NONE " - 0 {} 1 5 " RIG_NONE
-	             " - 0 {} 2 6 " RIG_NONE " - 0 {} 7 0 1 2\n");
+	EXPECT_CALLS("settle 1 =3 0 4 " RIG_NONE " - 0 {} 1 5 " RIG_NONE
+	             " - 0 {} 2 6 " RIG_NONE " - 0 {} 7\n");
 	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "2-1 2-2"));
 	EXPECT_COMMANDS("start 0 7 2-1\nstart 1 8 2-2\n");
 	EXPECT_CALLS("");
+	rig_fini(&rig);
+}
+END_TEST
+
+START_TEST(agent_names_its_slots_if_others_are_free_and_it_is_time_to_ask)
+{
+	rig_begin(&rig, 2);
+	rig_give(&rig, 1);
+	rig_send(&rig, 0);
+	agent_wake(rig.agent, rig.now_ms);
+	rig_end(&rig, 0, AGENT_DONE, 0);
+	EXPECT_CALLS("settle 1 1 0 3 " RIG_NONE " - 0 {} 5 0 1\n");
+	rig_answer(&rig, "=OK 501000 1000\n\n\n" RUN("p", "0", "0", "2-1 2-2"));
+	EXPECT_COMMANDS("start 0 5 2-1\nstart 1 6 2-2\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -257,7 +271,7 @@ START_TEST(agent_settles_no_more_than_a_batch_in_one_call)
 		rig_end_only(&rig, slot, AGENT_DONE, 0);
 	rig_step(&rig);
 	ck_assert_uint_eq(rig.tags_count, 2);
-	ck_assert_ptr_nonnull(strstr(rig_calls(&rig), "\nsettle 1 10 50 "));
+	ck_assert_ptr_nonnull(strstr(rig_calls(&rig), "\nsettle 1 =10 50 "));
 	rig_fini(&rig);
 }
 END_TEST
@@ -435,7 +449,7 @@ START_TEST(agent_gives_usage_in_the_time_of_redis)
 	rig.now_ms = 1030;
 	agent_ended(rig.agent, rig.now_ms, 0, rig.run_q[0], &outcome);
 	rig_step(&rig);
-	EXPECT_CALLS("settle 1 1 0 2 501010 501020 5 0 - - - 0 {} 3 0\n");
+	EXPECT_CALLS("settle 1 =1 0 2 501010 501020 5 0 - - - 0 {} 3\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -503,7 +517,7 @@ START_TEST(agent_settles_again_what_the_table_still_shows)
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
-	EXPECT_CALLS("settle 2 1 0 2 " RIG_NONE " - 0 {} 4 0\n");
+	EXPECT_CALLS("settle 2 =1 0 2 " RIG_NONE " - 0 {} 4\n");
 	rig_answer(&rig, "=OK 501000 1000\n\n\n");
 	EXPECT_COMMANDS("");
 	rig_fini(&rig);
@@ -553,7 +567,7 @@ START_TEST(agent_gives_back_the_job_claimed_with_a_settle_whose_answer_was_lost)
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	rig_end(&rig, 0, AGENT_DONE, 77);
-	EXPECT_CALLS("settle 1 1 0 2 " RIG_NONE " - 0 {} 3 0\n");
+	EXPECT_CALLS("settle 1 =1 0 2 " RIG_NONE " - 0 {} 3\n");
 	rig_lose(&rig);
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
@@ -693,7 +707,7 @@ START_TEST(agent_pauses_and_reads_the_table_after_an_error)
 	rig_pass(&rig, 1);
 	EXPECT_CALLS("attach 30000\n");
 	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
-	EXPECT_CALLS("settle 2 1 0 2 " RIG_NONE " - 0 {} 4 0\n");
+	EXPECT_CALLS("settle 2 =1 0 2 " RIG_NONE " - 0 {} 4\n");
 	rig_fini(&rig);
 }
 END_TEST
@@ -947,6 +961,7 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_gives_back_what_it_cannot_run,
            agent_reads_the_table_when_a_slot_is_refused,
            agent_settles_and_claims_in_one_call_what_ended_in_one_turn,
+           agent_names_its_slots_if_others_are_free_and_it_is_time_to_ask,
            agent_settles_no_more_than_a_batch_in_one_call,
            agent_keeps_a_settled_result_for_ten_seconds,
            agent_keeps_no_more_results_than_it_may,

@@ -548,12 +548,34 @@ START_TEST(protocol_call_settle_claims_behind_its_jobs)
 	uint32_t slots[] = { 4 };
 
 	job.usage = protocol_usage_none();
-	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1);
+	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1,
+	                     false);
 	protocol_call_settle_job(list, &job);
 	protocol_call_claim_into(list, 91, slots, 1);
 	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 2);
 	ck_assert_span(call_arg(list, &list->calls[0], 10), "- - - - - -");
+	ck_assert_span(call_arg(list, &list->calls[0], 7), "1");
 	ck_assert_span(call_arg(list, &list->calls[0], 15), "4");
+}
+END_TEST
+
+START_TEST(protocol_call_settle_that_goes_on_names_no_slot_twice)
+{
+	struct call_list *list = list_of_room();
+	struct protocol_settlement job = {
+		.slot = 4,
+		.q = 90,
+		.usage = protocol_usage_none(),
+		.delivery = { SPAN("me"), 60000, SPAN("{}") },
+	};
+
+	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1,
+	                     true);
+	protocol_call_settle_job(list, &job);
+	protocol_call_claim_into(list, 91, NULL, 0);
+	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 1);
+	ck_assert_span(call_arg(list, &list->calls[0], 7), "=1");
+	ck_assert_span(call_arg(list, &list->calls[0], 14), "91");
 }
 END_TEST
 
@@ -774,6 +796,7 @@ SUITE_MAIN(
 	protocol_event_lines_round_trip, protocol_event_of_a_later_version_is_told_apart,
 	protocol_call_claim_has_the_words_of_the_protocol,
 	protocol_call_settle_claims_behind_its_jobs,
+	protocol_call_settle_that_goes_on_names_no_slot_twice,
 	protocol_call_grant_keeps_what_is_not_named, protocol_answer_of_a_claim_is_read,
 	protocol_answer_of_a_claim_that_is_none_is_refused,
 	protocol_answer_words_are_told_apart, protocol_answer_of_attach_lists_the_slots,

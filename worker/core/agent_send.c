@@ -36,11 +36,10 @@ static void
 send_greeting(struct agent *agent, struct call_list *calls)
 {
 	const struct agent_config *config = &agent->config;
+	enum flight_kind kind = agent->has_session ? FLIGHT_ATTACH : FLIGHT_HELLO;
+	struct flight *flight = open_flight(agent, calls, kind, 0);
 	struct protocol_hello hello;
-	struct flight *flight;
 
-	flight = open_flight(agent, calls,
-	                     agent->has_session ? FLIGHT_ATTACH : FLIGHT_HELLO, 0);
 	if (!flight)
 		return;
 	agent->phase = AGENT_GREETING;
@@ -158,7 +157,7 @@ send_resent(struct agent *agent, struct call_list *calls)
 			.delivery = delivery_of(&result->outcome),
 		};
 		protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session,
-		                     1);
+		                     1, false);
 		protocol_call_settle_job(calls, &settlement);
 		protocol_call_claim_into(calls, agent->q_next, NULL, 0);
 		flight->items[flight->items_count++] =
@@ -183,7 +182,6 @@ send_releases(struct agent *agent, struct call_list *calls)
 	while (flight->items_count < AGENT_BATCH &&
 	       (index = slot_first(slots, SLOT_QUEUE_RELEASE)) != SLOT_NONE) {
 		struct slot *slot = &slots->slots[index];
-
 		struct protocol_usage usage = redis_usage(agent, slot->leave_usage);
 
 		protocol_call_release_slot(calls, index, slot->lease_q, slot->leave_sent,
@@ -414,8 +412,9 @@ send_settle(struct agent *agent, struct call_list *calls)
 {
 	uint32_t count = count_settled(agent, calls);
 	bool claims = agent_state_is_willing(agent);
-	bool keeps_one =
-		try_due(agent) != SHUN_NONE; /* else nothing is ever free for it */
+	bool keeps_one = try_due(agent) != SHUN_NONE; /* else none is free for it */
+	bool asks = wants_to_ask(agent);
+	bool goes_on = claims && !keeps_one && !asks; /* in these slots, and no others */
 	struct flight *flight;
 
 	if (slot_first(&agent->slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
@@ -427,13 +426,15 @@ send_settle(struct agent *agent, struct call_list *calls)
 	}
 	flight = flight_add(&agent->flights, FLIGHT_SETTLE, agent->now_ms);
 	flight->q = agent->q_next;
-	protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session, count);
+	protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session, count,
+	                     goes_on);
 	for (uint32_t i = 0; i < count; i++)
 		settle_slot(agent, calls, flight, claims && !(keeps_one && i == 0));
-	if (claims && wants_to_ask(agent))
+	if (asks)
 		ask_into(agent, flight);
 	agent->q_next += flight->claims_count;
-	protocol_call_claim_into(calls, flight->q, flight->claims, flight->claims_count);
+	protocol_call_claim_into(calls, flight->q, flight->claims,
+	                         goes_on ? 0 : flight->claims_count);
 	return true;
 }
 
@@ -489,11 +490,10 @@ send_late(struct agent *agent, struct call_list *calls)
 		struct result *result = &pool->results[index];
 		struct protocol_delivery delivery = delivery_of(&result->outcome);
 		size_t bytes = outcome_bytes(&result->outcome);
-		struct protocol_late late;
+		struct protocol_late late = result->attempt;
 
 		if (!call_fits(calls, 8, (uint32_t)(bytes + AGENT_CALL_BYTES)))
 			break;
-		late = result->attempt;
 		late.usage = redis_usage(agent, result->outcome.usage);
 		protocol_call_settle_late_job(calls,
 		                              (struct span){ result->id, result->id_len },
