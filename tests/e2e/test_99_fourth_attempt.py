@@ -22,8 +22,8 @@ def test_a_backlog_that_an_account_keeps_leaves_the_slots_to_others(tmp_path):
                               "retry_after_ms": 600000})
         fleet.enqueue(bodies(400), together=True, reply="parked")
         wait_until(lambda: fleet.redis("HGET", "warmq:budget:main:sonnet-4", "parked_until"),
-                   20, "429")
-        wait_until(lambda: fleet.stats()["concurrency"] == 0, 20, "end of what ran")
+                   "429")
+        wait_until(lambda: fleet.stats()["concurrency"] == 0, "end of what ran")
         writes = fleet.stats()["writes"]
         fleet.burst(bodies(20, long_text(2000, "other ")), 20, upstream="two")
         assert fleet.stats()["writes"] - writes == 1
