@@ -170,6 +170,7 @@ take(struct board *board, uint64_t now_ms)
 		*row = row_of(board, place);
 		follow_drain(board, row, now_ms);
 		add(board, &board->all, row);
+		board->all.warm += row->gate == LANE_OPEN && row->until_ms > now_ms;
 		if (row->single)
 			add(board, &board->singles, row);
 		if (row->waiting > 0 || row->running > 0)

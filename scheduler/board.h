@@ -23,7 +23,7 @@
 
 /* What all families of one kind have together. */
 struct board_sum {
-	uint32_t families, waiting, running;
+	uint32_t families, waiting, running, warm; /* warm: can be read now */
 	uint64_t oldest_ms;               /* of the job that waits longest; 0 none */
 	uint64_t read, written, uncached; /* tokens, since the process began */
 	uint32_t most, most_waiting;      /* row with most waiting jobs, if any wait */

@@ -21,6 +21,7 @@ static void
 put_sum(const char *name, const struct board_sum *sum, struct buffer *out)
 {
 	put_counts(name, sum, out);
+	ruler_view_json_number(out, "warm", sum->warm);
 	ruler_view_json_number(out, "read", sum->read);
 	ruler_view_json_number(out, "written", sum->written);
 	ruler_view_json_number(out, "uncached", sum->uncached);
@@ -291,7 +292,10 @@ route_of(const struct board *board, const struct board_row *row)
 
 	return (struct route){
 		.name = family->route,
-		.sum = { 1, row->waiting, row->running, row->oldest_ms },
+		.sum = { .families = 1,
+		         .waiting = row->waiting,
+		         .running = row->running,
+		         .oldest_ms = row->oldest_ms },
 		.singles = row->single,
 		.usage = family->sum,
 		.seen_ms = family->seen_ms,

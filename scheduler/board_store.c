@@ -435,9 +435,19 @@ mark_clean(void *data)
 	memset(board->pasts->dirty, 0, sizeof(board->pasts->dirty));
 }
 
+/* What has changed is worth more than figures: a mark of the event line. */
+static bool
+has_news(void *data)
+{
+	const struct board *board = data;
+
+	return board->changes.stored != board->changes.serial ||
+	       !board->store->settings_stored;
+}
+
 struct ruler_keeper
 board_store_keeper(struct board *board)
 {
-	return (struct ruler_keeper){ board, prepare, next, mark_clean,
-		                      board_store_load };
+	return (struct ruler_keeper){ board,      prepare,  next,
+		                      mark_clean, has_news, board_store_load };
 }

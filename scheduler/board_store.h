@@ -10,8 +10,10 @@
  *                    n:<n> c:<n> a note, a change
  *                    g:0         hashes of the parts of the configuration
  *
- * All of it goes with the rows of the ledger every 5 s, in one call, and only what has
- * changed: the cost grows with families that work and with minutes, not with jobs.
+ * All of it goes with the rows of the ledger, in one call, and only what has changed: the
+ * cost grows with families that work and with minutes, not with jobs.  A change hurries
+ * that call (within 5 s); a scheduler that is killed may forget up to two minutes of
+ * the rest, which its log has, and no sum, since those are counted again from the events.
  * Fields are overwritten in place; with BOARD_PASTS families that work for an hour they
  * are about 2 MB, with fifty 100 KB.
  *

@@ -188,6 +188,8 @@ struct ruler_keeper {
 	void (*prepare)(void *data, uint64_t now_ms);
 	bool (*next)(void *data, uint32_t *cursor, struct ruler_kept *ret_kept);
 	void (*mark_clean)(void *data);
+	/* Is there something that no event tells again? */
+	bool (*has_news)(void *data);
 	/* Fields and values in turn; not an array: there is nothing. */
 	void (*load)(void *data, uint64_t now_ms, const struct reply *reply);
 };

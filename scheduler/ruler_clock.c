@@ -23,7 +23,7 @@
 #define INFO_MS          5000
 #define META_FIRST       4 /* what ask_hold asks for before the counters */
 #define TRIM_MS          1000
-#define STORE_MS         5000
+#define LEDGER_MS        5000
 #define AUDIT_START      "1:0"
 #define AUDIT_REST_MS    20     /* between two pieces: others want Redis as well */
 #define AUDIT_SOON_MS    2000   /* between two passes while functions fail */
@@ -48,7 +48,7 @@ ruler_clock_start(struct ruler *ruler, uint64_t now_ms)
 	ruler->timers[RULER_TIMER_HOLD].due_ms = now_ms + HOLD_MS;
 	ruler->timers[RULER_TIMER_WORKERS].due_ms = now_ms + WORKERS_MS;
 	ruler->timers[RULER_TIMER_TRIM].due_ms = now_ms + TRIM_MS;
-	ruler->timers[RULER_TIMER_LEDGER].due_ms = now_ms + STORE_MS;
+	ruler->timers[RULER_TIMER_LEDGER].due_ms = now_ms + LEDGER_MS;
 	ruler->timers[RULER_TIMER_BOOKS].due_ms = now_ms + BOOKS_MS;
 	ruler->books_difference = 0;
 	if (ruler->config->status_ms == 0)
@@ -280,8 +280,8 @@ fire(struct ruler *ruler, enum ruler_timer timer, uint64_t now_ms, struct call_l
 		trim(ruler, out);
 		return false;
 	case RULER_TIMER_LEDGER:
-		*again_ms = now_ms + STORE_MS;
-		return ruler_ledger_store(ruler, now_ms, out);
+		*again_ms = now_ms + LEDGER_MS;
+		return ruler_ledger_step(ruler, now_ms, out);
 	case RULER_TIMER_BOOKS:
 		*again_ms = now_ms + BOOKS_MS;
 		return ask_books(ruler, out);

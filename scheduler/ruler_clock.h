@@ -1,7 +1,7 @@
 /* ruler_clock.h - what a ruling scheduler does every so often.
  *
  *   renew 2 s · reap promote expire 1 s · audit 60 s · events 10 to 200 ms · hold 1 s
- *   workers 5 s · memory 5 s · status 5 s · trim 1 s · ledger 5 s · books 10 min
+ *   workers 5 s · memory 5 s · status 5 s · trim 1 s · ledger 5 or 120 s · books 10 min
  *
  * A timer whose call is under way waits for the answer: nothing piles up behind a slow
  * Redis. */

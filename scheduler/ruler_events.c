@@ -8,7 +8,6 @@
 #include "scheduler/ruler_line.h"
 
 #define EVENTS_COUNT    250  /* entries of one read; each may have many lines */
-#define STORE_ENTRIES   5000 /* read by the ledger: it is time to store */
 #define ANSWERS_RESERVE 2000 /* room for the outcomes of all calls under way */
 
 /* ---- cursors --------------------------------------------------------------------- */
@@ -53,6 +52,7 @@ ruler_events_start(struct ruler *ruler, struct span cursor, struct span ledger)
 	ruler_copy(ruler->ledger_told, RULER_CURSOR_SIZE, from);
 	ruler_copy(ruler->ledger_stored, RULER_CURSOR_SIZE, ledger);
 	ruler->ledger_entries = 0;
+	ruler->ledger_stored_ms = 0;
 	ruler->events_told_at = 0;
 	ruler->events_check = is_before((struct protocol_job_id){ 0 },
 	                                read_cursor(span_from(ruler->events_read)));
@@ -190,7 +190,7 @@ take_entry(struct ruler *ruler, uint64_t now_ms, const struct reply *entry)
 	ruler_copy(ruler->events_read, RULER_CURSOR_SIZE, id);
 	if (is_before(ruler->ledger_from, at)) {
 		ruler_copy(ruler->ledger_told, RULER_CURSOR_SIZE, id);
-		if (++ruler->ledger_entries >= STORE_ENTRIES)
+		if (++ruler->ledger_entries >= RULER_LEDGER_ENTRIES)
 			ruler_clock_hurry(ruler, RULER_TIMER_LEDGER, now_ms);
 	}
 	return true;

@@ -10,7 +10,8 @@
 
 #define NODES_MAX 32768             /* of the book */
 #define TTL_MS    (8 * 86400000ULL) /* of an hour in Redis: a week and a day */
-#define STORE_MS  5000
+#define LOOK_MS   5000
+#define STORE_MS  120000 /* what came meanwhile is read again after a kill */
 
 /* ---- life ------------------------------------------------------------------------ */
 
@@ -291,6 +292,7 @@ ruler_ledger_take(struct ruler *ruler, uint64_t at_ms, const struct protocol_eve
 		           &call);
 	}
 	ledger_take(ruler->ledger, &call);
+	ruler->ledger_calls++;
 }
 
 void
@@ -348,25 +350,26 @@ write_kept(const struct ruler_keeper *keeper, struct call_list *out)
 	keeper->mark_clean(keeper->data);
 }
 
-bool
-ruler_ledger_store(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
+/* False if there is no room yet. */
+static bool
+store(struct ruler *ruler, uint64_t now_ms, struct call_list *out, bool *ret_sent)
 {
 	const struct ruler_keeper *keeper = &ruler->keeper;
 	struct ledger_row row;
 	uint32_t cursor = 0, rows;
 	size_t bytes, kept_bytes;
 
-	ledger_tick(ruler->ledger, now_ms);
 	if (keeper->prepare)
 		keeper->prepare(keeper->data, now_ms);
 	rows = measure(ruler->ledger, &row, &bytes) + measure_kept(keeper, &kept_bytes);
 	bytes += kept_bytes;
 	if (rows == 0 && strcmp(ruler->ledger_told, ruler->ledger_stored) == 0)
-		return false;
+		return true;
 	if (!ruler_fits(out, 3 * rows + 8, (uint32_t)bytes + 256))
 		return false;
 	ruler_copy(ruler->ledger_sent, RULER_CURSOR_SIZE, span_from(ruler->ledger_told));
 	ruler->ledger_entries = 0;
+	ruler->ledger_stored_ms = now_ms;
 	protocol_call_ledger(out, ruler_tag(ruler, RULER_CALL_LEDGER, 0),
 	                     ruler->config->ns, ruler_owner(ruler),
 	                     span_from(ruler->ledger_sent), TTL_MS, rows);
@@ -375,7 +378,50 @@ ruler_ledger_store(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		                         (struct span){ row.value, row.value_len });
 	ledger_row_mark_clean(ruler->ledger);
 	write_kept(keeper, out);
+	*ret_sent = true;
 	return true;
+}
+
+static bool
+has_rows(const struct ledger *ledger)
+{
+	struct ledger_row row;
+	uint32_t cursor = 0;
+
+	return ledger_row_next(ledger, &cursor, &row);
+}
+
+/* Is what has come since worth its call by now? */
+static bool
+is_time(const struct ruler *ruler, uint64_t now_ms)
+{
+	const struct ruler_keeper *keeper = &ruler->keeper;
+	bool rests = ruler->ledger_calls == ruler->ledger_calls_seen;
+
+	return (rests && has_rows(ruler->ledger)) || ledger_row_has_news(ruler->ledger) ||
+	       ruler->ledger_entries >= RULER_LEDGER_ENTRIES ||
+	       now_ms - ruler->ledger_stored_ms >= STORE_MS ||
+	       (keeper->has_news && keeper->has_news(keeper->data));
+}
+
+bool
+ruler_ledger_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
+{
+	bool sent = false;
+
+	ledger_tick(ruler->ledger, now_ms);
+	if (is_time(ruler, now_ms))
+		(void)store(ruler, now_ms, out, &sent);
+	ruler->ledger_calls_seen = ruler->ledger_calls;
+	return sent;
+}
+
+bool
+ruler_ledger_leave(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
+{
+	bool sent = false;
+
+	return store(ruler, now_ms, out, &sent);
 }
 
 void
@@ -386,7 +432,7 @@ ruler_ledger_on_stored(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	(void)reply;
 	ruler_copy(ruler->ledger_stored, RULER_CURSOR_SIZE,
 	           span_from(ruler->ledger_sent));
-	ruler_clock_done(ruler, RULER_TIMER_LEDGER, now_ms + STORE_MS);
+	ruler_clock_done(ruler, RULER_TIMER_LEDGER, now_ms + LOOK_MS);
 }
 
 /* ---- and back -------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "scheduler/ruler_rule.h"
 
 #include "scheduler/ruler_clock.h"
+#include "scheduler/ruler_ledger.h"
 #include "scheduler/ruler_note.h"
 #include "scheduler/ruler_rebuild.h"
 
@@ -120,7 +121,8 @@ ruler_rule_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	if (!ruler_fits(out, 4 * PROTOCOL_CALL_ARGS, 4 * PROTOCOL_CALL_BYTES))
 		return;
 	if (ruler->stopping) {
-		if (!ruler->gave_up)
+		if (!ruler->gave_up && (ruler->phase != RULER_RULING ||
+		                        ruler_ledger_leave(ruler, now_ms, out)))
 			yield(ruler, out);
 		return;
 	}

@@ -351,6 +351,9 @@ struct ruler {
 	char ledger_sent[RULER_CURSOR_SIZE];
 	struct protocol_job_id core_from, ledger_from; /* both know all up to there */
 	uint32_t ledger_entries;                       /* since they were last stored */
+	uint32_t ledger_calls;                         /* booked, ever */
+	uint32_t ledger_calls_seen;                    /* of them, at the last look */
+	uint64_t ledger_stored_ms; /* when they were sent last; 0: not yet */
 	bool events_check; /* the next read begins with the last entry, as a witness */
 	uint64_t events_told_at;      /* queue position it waits for */
 	uint64_t queue_in, queue_out; /* events ever queued, ever told */

@@ -47,14 +47,16 @@ function options(range, kind, width, made) {
   const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
   const { lines, words } = CHARTS[range][kind];
   const paths = range === "week" ? uPlot.paths.stepped({ align: 1 }) : undefined;
-  const told = (value) => (value === null || value === undefined ? "–" : words(value));
+  // Nobody points at it: the last value.
+  const last = (values) => values.reduce((found, value) => (value === null || value === undefined ? found : value), null);
+  const told = (u, value, series, at) => { const it = at === null || at === undefined ? last(u.data[series]) : value; return it === null || it === undefined ? "–" : words(it); };
   return {
     width, height: 190, cursor: { y: false }, legend: { live: true },
     scales: { x: { time: true }, y: { range: (u, low, high) => [0, Math.max(high || 0, range === "week" && kind === "dollars" ? 0.01 : 1) * 1.08] } },
     axes: [{ ...axis, grid: { show: false }, space: 80, values: axisWords(range) }, { ...axis, size: 56, values: (u, values) => values.map(words) }],
-    series: [{ label: "at", value: (u, at) => (at ? range === "week" ? weekday(at * 1000, true) : clock(at * 1000) : "–") }, ...lines.map((name) => ({
+    series: [{ label: "at", value: (u, at, series, index) => (index === null || index === undefined ? "now" : at ? range === "week" ? weekday(at * 1000, true) : clock(at * 1000) : "–") }, ...lines.map((name) => ({
       label: LINES[name].label, stroke: colour(LINES[name].colour), width: 2, paths, fill: LINES[name].fill ? `${colour(LINES[name].colour)}22` : undefined,
-      points: { show: false }, value: (u, value) => told(value) }))],
+      points: { show: false }, value: told }))],
     hooks: { draw: [(u) => drawEvents(u, made)] },
   };
 }
@@ -104,7 +106,10 @@ function drawEvents(u, made) {
 
 function dataOf(range, kind, history, ledger) {
   const { lines } = CHARTS[range][kind];
-  if (range === "week") return weekOf(ledger, lines);
+  if (range === "week") { // the hour that has begun, as far as it is
+    const [times, ...columns] = weekOf(ledger, lines);
+    return [[...times, ledger.now_ms / 1000], ...columns.map((column) => [...column, column[column.length - 1]])];
+  }
   return [history.at_ms.slice(1).map((ms) => ms / 1000), ...lines.map((name) => rates(history.at_ms, history[name]))];
 }
 

@@ -34,7 +34,7 @@ export function familyColumns(now, may) {
     { label: "In flight", sort: "running", number: true, cell: (one) => [model.grouped(one.running || 0), one.window ? h("span", { class: "detail" }, ` / ${model.grouped(one.window)}`) : null, one.drain_s === undefined ? null : h("span", { class: "detail under" }, `drained in ${model.estimate(one.drain_s)}`)] },
     { label: "Prefix hits", sort: "prefix_hit_ratio", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
     { label: "Tokens read", sort: "token_read_ratio", number: true, cell: (one) => model.percent(one.token_read_ratio) },
-    { label: "Read / written / uncached", sort: "tokens", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+    { label: "Tokens read / written / uncached", sort: "tokens", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
     may ? { label: "", class: "act", cell: (one) => [actionButton(familyActions(one)[0], `${one.route} ${shortId(one.id)}`), " ",
       button("…", "more", { id: one.id }, { "aria-label": `What can be done with ${one.route} ${shortId(one.id)}`, "aria-haspopup": "dialog" })] } : null,
   ].filter(Boolean);
@@ -90,10 +90,10 @@ function laneTable(family, segments, now) {
 function jobTable(page, caption, empty) {
   return table(caption, [
     { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
-    { label: "Enqueued", cell: (one) => model.clock(one.enqueued_ms) },
-    { label: "Since", number: true, cell: (one) => model.age(one.enqueued_ms, page.now_ms) },
-    page.state === "running" ? { label: "As", cell: (one) => one.role } : null,
-    page.state === "running" ? { label: "Slot", cell: (one) => `${one.slot} of ${shortId(one.session)}` } : null,
+    { label: "Enqueued", cell: (one) => model.moment(one.enqueued_ms, page.now_ms) },
+    { label: "Age", number: true, cell: (one) => model.age(one.enqueued_ms, page.now_ms) },
+    page.state === "running" ? { label: "Runs as", cell: (one) => model.roleWord(one.role) } : null,
+    page.state === "running" ? { label: "Session, slot", cell: (one) => [h("code", {}, shortId(one.session)), `, ${one.slot}`] } : null,
     page.state === "running" ? { label: "Delivery", number: true, cell: (one) => one.delivery } : null,
   ].filter(Boolean), page.jobs, { empty, id: "id" });
 }
@@ -134,10 +134,10 @@ function placeTable(where) {
     ], where.cells, { id: "family" })];
 }
 
-function writerTable({ writers }) {
+function writerTable({ writers }, now) {
   return table("Requests that wrote", [
-    { label: "Reported", cell: (one) => model.clock(one.at_ms) },
-    { label: "As", cell: (one) => one.role },
+    { label: "Reported", cell: (one) => model.moment(one.at_ms, now) },
+    { label: "Was", cell: (one) => model.roleWord(one.role) },
     { label: "To its first event", number: true, cell: (one) => one.first_ms && one.sent_ms ? model.duration(one.first_ms - one.sent_ms) : "–" },
     { label: "Read", number: true, cell: (one) => model.grouped(one.read) },
     { label: "Written", number: true, cell: (one) => model.grouped(one.written) },
@@ -173,8 +173,8 @@ export const family = {
       section("Its prefix", laneTable(one, prefix ? prefix.segments : [], now)),
       prefix ? revealed(prefix) : null,
       where ? section("Its places, minute by minute", placeTable(where)) : null,
-      section("Last writers", writerTable(writers)),
-      section("Bursts", burstTable({ bursts: ledger.bursts.filter((burst) => burst.family === one.id) }, false)),
+      section("Last writers", writerTable(writers, now)),
+      section("Bursts", burstTable({ now_ms: now, bursts: ledger.bursts.filter((burst) => burst.family === one.id) }, false)),
       h("div", { class: "pair" },
         section(`Running (${model.grouped(running.total)})`, jobTable(running, "Running jobs", "None runs.")),
         section(`Waiting (${model.grouped(waiting.total)})`, jobTable(waiting, "Waiting jobs", "None waits."))),

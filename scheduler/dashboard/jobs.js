@@ -7,7 +7,7 @@ const STATES = [["running", "running"], ["waiting", "waiting"], ["later", "delay
 
 function whatOf(page) {
   if (page.state === "waiting") return [];
-  if (page.state === "running") return [{ label: "As", cell: (one) => one.role }, { label: "Slot", cell: (one) => `${one.slot} of ${shortId(one.session)}` }];
+  if (page.state === "running") return [{ label: "Runs as", cell: (one) => model.roleWord(one.role) }, { label: "Session, slot", cell: (one) => [h("code", {}, shortId(one.session)), `, ${one.slot}`] }];
   return [{ label: page.state === "later" ? "Due" : "Died", cell: (one) => model.day(one.time_ms) },
     { label: "Why", cell: (one) => [h("b", {}, one.reason || (page.state === "later" ? "not before then" : "unknown")), " ", h("span", { class: "detail" }, one.why || "")] },
     { label: "Attempts", number: true, cell: (one) => one.attempts || "0" }];
@@ -47,7 +47,7 @@ export const job = {
     heading([h("span", {}, "Job "), h("code", {}, one.id)], may ? h("div", { class: "actions" },
       ["waiting", "running", "later"].includes(one.state) ? button("Cancel", "act", { path: `jobs/${one.id}/cancel`, ask: "End this job? Its result will say cancelled.", done: "Cancelled." }, { class: "danger" }) : null,
       one.state === "dead" ? button("Retry", "act", { path: `jobs/${one.id}/retry`, done: "It is queued again." }) : null) : null),
-    h("p", {}, badge(TONES[one.state] || "rest", one.state), one.family || (one.past && one.past.family) ? [" in ", familyLink(one.family || one.past.family)] : null),
+    h("p", {}, badge(TONES[one.state] || "rest", one.state), one.family || (one.past && one.past.family) ? [" in ", familyLink(one.family || one.past.family, one.fields && one.fields.route ? `${one.fields.route} ${shortId(one.family || one.past.family)}` : null)] : null),
     (one.queues || []).map((queue, index) => [index === 0 && !(one.past && one.past.family) ? h("p", { class: "quiet" }, one.queues.length > 1 ? "It is in one of these queues of its route:" : "It is in this queue of its route:") : null,
       h("p", {}, familyLink(queue.id, `${queue.route} ${shortId(queue.id)}`), `: ${model.grouped(queue.waiting || 0)} wait, ${model.grouped(queue.running || 0)} run`), whyBox(queue, live.now_ms)]),
     section("Its story", h("ol", { class: "notes" }, model.story(one).map(([ms, sentence]) =>

@@ -124,6 +124,11 @@ export function weekday(ms, full) {
   return at.getHours() || at.getMinutes() ? clock(ms).slice(0, 5) : date;
 }
 
+// Of the last day: "14:07:12", before: "Tue 24 14:07".
+export function moment(ms, now) {
+  return ms && now - ms > 20 * 3600000 ? weekday(ms, true) : clock(ms);
+}
+
 const HOUR = 3600000;
 
 // The hours of a ledger as columns, those of rest with zeros: a day at least.
@@ -171,6 +176,13 @@ const BLOCKED = {
   pace: ["pace", "later"],
   budget: ["budget", "budget"],
 };
+
+// What a request is for its prefix, in words for people who run a fleet.
+const ROLES = { plain: "reader", lead: "writer", canary: "first reader", ticket: "warm-up", "hold limit": "held too long", now: "never held" };
+
+export function roleWord(role) {
+  return ROLES[role] || role;
+}
 
 export const BLOCKED_KINDS = Object.keys(BLOCKED);
 
@@ -292,7 +304,7 @@ export function story(job) {
   if (back) steps.push([null, `It was handed back: ${back}.`]);
   if (past.reason && job.state !== "dead") steps.push([null, `The last time because of ${past.reason}. ${past.why || ""}`.trim()]);
   if (job.state === "later") steps.push([job.due_ms, "It is due then."]);
-  if (job.state === "running") steps.push([null, `It runs now in slot ${job.slot} of session ${job.session} as ${job.role}, delivery ${job.delivery}.`]);
+  if (job.state === "running") steps.push([null, `It runs now in slot ${job.slot} of session ${job.session} as ${roleWord(job.role)}, delivery ${job.delivery}.`]);
   if (job.state === "waiting") steps.push([null, past.family ? "It waits in the queue of its family, before those that came later." : "It waits in the queue of its family."]);
   if (job.state === "dead") steps.push([job.dead_ms, `It died: ${past.reason || "unknown"}. ${past.why || ""}`.trim()]);
   const result = job.result;

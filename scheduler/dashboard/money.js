@@ -9,6 +9,7 @@ export function moneyTiles(ledger) {
   return [
     tile("Dollars an hour", model.money(model.hourly(ledger, (sums) => sums.cost)), `last hour ${model.moneyOf(ledger.last_hour.cost, ledger.since_ms, ledger.now_ms, 1)}, this hour yesterday ${model.moneyOf(ledger.yesterday.cost, ledger.since_ms, ledger.now_ms, 24)}`, "", "#/routes"),
     tile("Avoidable an hour", model.money(model.hourly(ledger, (sums) => sums.avoidable)), top ? `mostly ${model.causeWord(top.cause)}` : "nothing to blame", top ? "amber" : ""),
+    tile("Saved this week", model.money(ledger.week.saved), "by holding bursts, simulated", ledger.week.saved > 0 ? "green" : ""),
   ];
 }
 
@@ -95,7 +96,7 @@ export function ledgerNotes(ledger, withSaved) {
 export function burstTable(ledger, withRoute) {
   const priced = ledger.bursts.some((one) => one.cost > 0);
   return table("Bursts", [
-    { label: "Began", cell: (one) => [model.clock(one.start_ms), one.spike ? [" ", badge("held", "spike")] : null, one.open ? [" ", badge("later", "open")] : null] },
+    { label: "Began", cell: (one) => [model.moment(one.start_ms, ledger.now_ms), one.spike ? [" ", badge("held", "spike")] : null, one.open ? [" ", badge("later", "open")] : null] },
     withRoute ? { label: "Route", cell: (one) => routeLink(one.route) } : null,
     { label: "Starts", number: true, cell: (one) => model.grouped(one.starts) },
     { label: "Writes", number: true, cell: (one) => [model.grouped(one.writes), one.extra_writes ? h("span", { class: "detail amber" }, ` ${model.grouped(one.extra_writes)} too many`) : null] },

@@ -61,7 +61,7 @@ function reasonRows(overview) {
 function noteList(notes, now) {
   if (!notes.length) return h("p", { class: "empty" }, "Nothing has happened yet.");
   return h("ol", { class: "notes" }, notes.map((note) => h("li", { class: note.level },
-    h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.clock(note.at_ms)),
+    h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.moment(note.at_ms, now)),
     h("span", {}, note.route ? [routeLink(note.route), " "] : null, note.budget ? [h("code", {}, note.budget), " "] : null,
       note.text, note.family ? [" ", familyLink(note.family)] : null))));
 }
@@ -132,6 +132,7 @@ export const overview = {
         tile("Waiting", model.grouped(live.all.waiting), live.all.oldest_ms ? `longest ${model.age(live.all.oldest_ms, now)}` : "nobody waits", "", "#/families?sort=waiting"),
         tile("Held back", model.grouped(held.waiting), held.waiting ? `in ${model.grouped(held.families)} ${held.families === 1 ? "family" : "families"}` : "all may start", held.waiting ? "amber" : "", "#/families?show=held"),
         tile("In flight", model.grouped(live.all.running), `${model.grouped(live.pools.reduce((sum, pool) => sum + pool.slots, 0))} slots`, "", "#/workers"),
+        tile("Warm prefixes", model.grouped(live.all.warm), `of ${model.grouped(live.all.families - live.singles.families)} that jobs share`, "", "#/families?sort=state"),
         tile("Done a minute", done === null ? "–" : model.compact(done), came === null ? "" : `${model.compact(came)} came in`),
         tile("Dead", model.grouped(live.counts.dead), "since the queue began", live.counts.dead ? "red" : "", "#/dead"),
         tokensTile(history),

@@ -66,7 +66,7 @@ export const places = {
       { label: "Prefixes kept", number: true, cell: (one) => `${model.grouped(one.kept)} of ${model.grouped(one.families)}` },
       { label: "Requests", number: true, cell: (one) => model.grouped(one.jobs_done) },
       { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
-      { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+      { label: "Tokens read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
       ledger.week.cost > 0 ? { label: "Price", number: true, cell: (one) => model.money((ledger.places.find((other) => other.place === one.place) || { ever: {} }).ever.cost) } : null,
     ].filter(Boolean), page.places, { id: "place", empty: "No upstream has been asked yet." })),
     section("Accounts", budgetTable(live, may)),

@@ -31,7 +31,7 @@ export const routes = {
       { label: "Jobs done", number: true, cell: (one) => model.grouped(one.jobs_done) },
       { label: "Prefix hits", number: true, cell: (one) => model.percent(one.prefix_hit_ratio) },
       { label: "Tokens read", number: true, cell: (one) => model.percent(one.token_read_ratio) },
-      { label: "Read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
+      { label: "Tokens read / written / uncached", number: true, class: "tokens", cell: (one) => `${model.compact(one.read)} / ${model.compact(one.written)} / ${model.compact(one.uncached)}` },
       ...paidColumns(ledger),
     ], page.routes, { empty: "No job has been admitted yet.", id: "route" }),
     pager(page.total, page.offset, page.limit, page.routes.length),

@@ -145,5 +145,6 @@ ledger_route_share(struct ledger *ledger, uint32_t row, struct ledger_version *v
 		return;
 	version->shared = true;
 	version->number = ++ledger->routes[row].versions_seen;
+	ledger->has_news = true;
 	version->dirty = true;
 }

@@ -358,9 +358,16 @@ ledger_row_next(const struct ledger *ledger, uint32_t *cursor, struct ledger_row
 	return false;
 }
 
+bool
+ledger_row_has_news(const struct ledger *ledger)
+{
+	return ledger->has_news;
+}
+
 void
 ledger_row_mark_clean(struct ledger *ledger)
 {
+	ledger->has_news = false;
 	ledger->dirty = false;
 	for (uint32_t i = 0; i < LEDGER_ROWS; i++) {
 		ledger->routes[i].dirty = false;

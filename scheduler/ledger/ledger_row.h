@@ -34,6 +34,10 @@ struct ledger_row {
 bool ledger_row_next(const struct ledger *ledger, uint32_t *cursor,
                      struct ledger_row *ret_row);
 
+/* Is there a row that should not wait: a new version of a route?  Where else its prefix
+ * is known from nobody tells again who has not seen its jobs come. */
+bool ledger_row_has_news(const struct ledger *ledger);
+
 /* All that was walked is on its way to Redis. */
 void ledger_row_mark_clean(struct ledger *ledger);
 

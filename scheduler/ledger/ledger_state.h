@@ -138,6 +138,7 @@ struct ledger {
 	uint64_t now_ms;   /* the latest that was told */
 	uint64_t gaps, gap_ms, hidden;
 	bool dirty; /* of the fields above */
+	bool has_news;
 	struct ledger_view_ahead ahead;
 	struct ledger_sums total;
 	struct ledger_route routes[LEDGER_ROWS];

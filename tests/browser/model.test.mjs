@@ -98,7 +98,7 @@ test("a job tells its story in order", () => {
   assert.equal(steps[0][0], 5);
   assert.match(steps[1][1], /3 failed attempts/);
   assert.match(steps[2][1], /died: http_500/);
-  assert.match(model.story({ enqueued_ms: 1, state: "running", slot: "3", session: "abc", role: "lead", delivery: 1 })[1][1], /slot 3 of session abc as lead/);
+  assert.match(model.story({ enqueued_ms: 1, state: "running", slot: "3", session: "abc", role: "lead", delivery: 1 })[1][1], /slot 3 of session abc as writer/);
 });
 
 test("what is paid an hour goes on from the hour before", () => {

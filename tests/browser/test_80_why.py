@@ -33,7 +33,7 @@ def test_because_its_prefix_is_being_written(browser, tmp_path):
         waiting = stack.api(f"jobs?state=waiting&family={stack.family()['id']}")["total"]
         assert waiting >= 18, "one writes; a stray one may have come before it"
         browser.wait_text(f"WAITING ({waiting})", "main")
-        browser.wait_text("lead", "main")
+        browser.wait_text("writer", "main")
 
 
 def test_because_the_account_is_parked(browser, tmp_path):

@@ -47,7 +47,7 @@ def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
         assert row["State"].startswith("warm until ")
         assert row["Prefix hits"] == f"{family['prefix_hit_ratio'] * 100:.1f} %".replace(".0 %", " %")
         assert row["Tokens read"] == f"{family['token_read_ratio'] * 100:.1f} %".replace(".0 %", " %")
-        assert row["Read / written / uncached"] == " / ".join(
+        assert row["Tokens read / written / uncached"] == " / ".join(
             compact(family[name]) for name in ("read", "written", "uncached"))
         assert family["written"] == stack.stats()["tokens_written"], "and those of the provider"
         browser.do("hash", hash=f"#/family/{family['id']}")
@@ -57,7 +57,7 @@ def test_after_a_burst_the_figures_are_those_of_the_api(browser, tmp_path):
             assert grouped(family[name]) in facts, name
         [writer] = stack.api(f"families/{family['id']}/writers")["writers"]
         assert writer["written"] == family["written"] and writer["role"] == "lead"
-        browser.wait_text("lead", "main")
+        browser.wait_text("writer", "main")
         browser.do("hash", hash="#/overview")
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 40 and one)(stack.api("ledger")),
                             "the ledger", 20)

@@ -131,6 +131,101 @@ START_TEST(ruler_ledger_stores_its_rows_with_the_cursor)
 }
 END_TEST
 
+/* How often rows were stored since. */
+static uint32_t
+stores(void)
+{
+	uint32_t count = 0;
+
+	for (struct rig_call *it; (it = rig_find(&rig, "ledger")); count++)
+		rig_answer(&rig, it, "[OK 1000]");
+	return count;
+}
+
+/* One line each three seconds, for so long; likewise. */
+static uint32_t
+trickle(uint32_t *serial, uint32_t seconds)
+{
+	uint64_t end_ms = rig.now_ms + 1000ULL * seconds;
+	uint32_t count = 0;
+	char line[256];
+
+	while (rig.now_ms < end_ms) {
+		(void)snprintf(line, sizeof(line), DONE("%u-0", "1999000", "30000", "0"),
+		               3000000 + (*serial)++);
+		events(line);
+		rig_pass(&rig, 3000);
+		count += stores();
+	}
+	return count;
+}
+
+static void
+begin_to_trickle(void)
+{
+	begin();
+	rig_hold(&rig, "ledger");
+	rule_over(META("1-0", "1-0"), "[]", NULL);
+	events("[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
+}
+
+START_TEST(ruler_ledger_stores_each_two_minutes_while_jobs_trickle_in)
+{
+	uint32_t serial = 0;
+
+	begin_to_trickle();
+	ck_assert_uint_eq(trickle(&serial, 30), 1); /* the first ones, at once */
+	ck_assert_uint_eq(trickle(&serial, 360), 3);
+	rig_pass(&rig, 12000);
+	ck_assert_uint_eq(stores(), 1); /* none has come for 5 s */
+	ck_assert_uint_eq(trickle(&serial, 30), 0);
+}
+END_TEST
+
+START_TEST(ruler_ledger_stores_many_entries_at_once)
+{
+	char text[4000];
+	uint32_t serial = 0;
+
+	begin_to_trickle();
+	ck_assert_uint_eq(trickle(&serial, 9), 1);
+	for (uint32_t i = 0; i < RULER_LEDGER_ENTRIES; i += 25) {
+		size_t len = 0;
+
+		for (uint32_t j = i; j < i + 25; j++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+			                        " [4000000-%u [e 'x']]", j);
+		events(text);
+	}
+	rig_pass(&rig, 100);
+	ck_assert_uint_eq(stores(), 1);
+}
+END_TEST
+
+/* Whoever rules next finds all of it, and the cursor behind it. */
+START_TEST(ruler_ledger_stores_before_it_gives_up_the_rule)
+{
+	struct rig_call *ledger, *yield;
+	uint32_t serial = 0;
+
+	begin_to_trickle();
+	ck_assert_uint_eq(trickle(&serial, 9), 1);
+	rig_hold(&rig, "rule");
+	events(DONE("5000000-0", "1999000", "30000", "0"));
+	ruler_stop(rig.ruler);
+	rig_step(&rig);
+	ledger = rig_find(&rig, "ledger");
+	yield = rig_find(&rig, "rule");
+	ck_assert_ptr_nonnull(ledger);
+	ck_assert_ptr_nonnull(yield);
+	ck_assert(ledger < yield); /* in that order */
+	ck_assert_str_eq(rig_word(ledger, 1), "5000000-0");
+	rig_answer(&rig, ledger, "[OK 1000]");
+	rig_answer(&rig, yield, "[OK 1000]");
+	ck_assert(ruler_is_stopped(rig.ruler));
+}
+END_TEST
+
 /* The core has heard up to 4-0, the ledger up to 3-0: it goes on there. */
 START_TEST(ruler_ledger_goes_on_where_its_rows_end)
 {
@@ -267,6 +362,9 @@ END_TEST
 
 SUITE_MAIN("ruler_ledger", ruler_ledger_books_a_line_under_its_route_and_place,
            ruler_ledger_stores_its_rows_with_the_cursor,
+           ruler_ledger_stores_each_two_minutes_while_jobs_trickle_in,
+           ruler_ledger_stores_many_entries_at_once,
+           ruler_ledger_stores_before_it_gives_up_the_rule,
            ruler_ledger_goes_on_where_its_rows_end, ruler_ledger_books_nothing_twice,
            ruler_ledger_shows_that_lines_were_lost, ruler_ledger_remembers_over_a_restart,
            ruler_ledger_books_attempts_without_an_answer_as_waste,
