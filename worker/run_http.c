@@ -58,8 +58,22 @@ on_header(struct span name, struct span value, void *data)
 }
 
 /* Gateways give streams the type of JSON, or none, and the reverse.  No JSON begins with
- * a letter of `event`, `data` or with a comment's colon, and no line of a stream with a
- * brace; what raw bytes are only their type says. */
+ * `event`, `data` or with a comment's colon, and no line of a stream with a brace; what
+ * raw bytes are only their type says. */
+static bool
+looks_like_stream(struct span bytes)
+{
+	static const char *const starts[] = { "event", "data", ":" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+		size_t len = MIN(bytes.len, strlen(starts[i]));
+
+		if (memcmp(bytes.data, starts[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool
 is_stream(const struct run_http_work *work, struct span bytes)
 {
@@ -69,8 +83,8 @@ is_stream(const struct run_http_work *work, struct span bytes)
 	if (work->request.upstream->dialect == DIALECT_RAW || bytes.len == 0)
 		return typed;
 	if (typed)
-		return bytes.data[0] != '{';
-	return memchr("ed:", bytes.data[0], 3) != NULL;
+		return bytes.data[0] != '{' && bytes.data[0] != '<';
+	return looks_like_stream(bytes);
 }
 
 static struct assemble *

@@ -7,6 +7,7 @@
 #define SPEND_CAP_MS 900000 /* an account out of money: look again in 15 minutes */
 #define KEY_MS       300000 /* a key that is refused: people have to act */
 #define DEFER_MS_MAX 3600000
+#define FOREIGN_MS   600000 /* between two tries of a job that others answered */
 
 /* The end of the run; what the work still holds is freed first, as the outcome may not
  * point into it. */
@@ -302,6 +303,26 @@ write_dead(struct run_http_work *work, const char *reason, const struct answer *
 		buffer_clear(&report->result);
 }
 
+/* The provider was not reached, though something else was: nothing is charged, and other
+ * jobs would fare no better.  Should it be the provider after all, one job is not paid
+ * for again and again: its tries come further and further apart. */
+static void
+finish_foreign(struct run_http_work *work, const struct answer *answer)
+{
+	struct run *run = work->run;
+	uint32_t doublings = run->load ? MIN(run->load->deliveries, 16) : 0;
+	uint64_t delay_ms = (uint64_t)RUN_HTTP_UNREACHED_MS << doublings;
+
+	log_warning("something answers in place of the provider; its jobs wait",
+	            LOG_TEXT("upstream", work->request.upstream->config->name),
+	            LOG_TEXT("answer", answer->text));
+	run->outcome.usage = usage_of(work);
+	run->has_missed = true;
+	write_dead(work, answer->type, answer);
+	run_http_fail(run, AGENT_UNSENT, "unreached", answer->text,
+	              MIN(delay_ms, FOREIGN_MS), RUN_HTTP_AWAY_MS);
+}
+
 static void
 finish_bad(struct run_http_work *work, struct answer *answer)
 {
@@ -345,6 +366,9 @@ finish_bad(struct run_http_work *work, struct answer *answer)
 		write_dead(work, "refused", answer);
 		run_http_fail(run, AGENT_FATAL, "refused", answer->text, 0, 0);
 		return;
+	case ANSWER_FOREIGN:
+		finish_foreign(work, answer);
+		return;
 	case ANSWER_FATAL:
 	case ANSWER_COUNT:
 		break;
@@ -383,22 +407,20 @@ is_whole(const struct run_http_work *work, const struct assemble_result *result)
 static void
 finish_unfinished(struct run_http_work *work, const struct assemble_result *result)
 {
-	struct answer answer = { 0 };
+	struct answer answer = {
+		.kind = ANSWER_RETRY,
+		.after_ms = ANSWER_UNKNOWN,
+		.type = "cut_off",
+		.text = "The provider's stream ended in the middle of the answer.",
+	};
 
-	(void)snprintf(answer.type, sizeof answer.type, "%s",
-	               work->is_stream ? "cut_off" : "not_json");
-	(void)snprintf(
-		answer.text, sizeof answer.text, "%s",
-		work->is_stream
-			? "The provider's stream ended in the middle of the answer."
-			: "The provider's answer is not what it should be: no "
-			  "JSON.");
-	work->run->outcome.usage = run_http_spent_usage(work);
 	run_http_keep_error(work, result->body);
 	upstream_redact(work->run->context->upstreams, work->error_body.data,
 	                work->error_body.len);
-	write_dead(work, answer.type, &answer);
-	run_http_fail(work->run, AGENT_RETRY, answer.type, answer.text, 0, 0);
+	if (!work->is_stream)
+		answer_classify_strange(work->status, &work->headers,
+		                        buffer_span(&work->error_body), &answer);
+	finish_bad(work, &answer);
 }
 
 static void

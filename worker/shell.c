@@ -54,7 +54,15 @@ on_run_began(struct run *run, const struct protocol_usage *usage, void *data)
 {
 	struct shell *shell = data;
 
+	agent_answered(shell->agent, now_ms(), run_upstream(run));
 	agent_began(shell->agent, now_ms(), run->slot, run->q, usage);
+}
+
+/* By its end it is known who answered. */
+static bool
+is_answered(const struct run *run)
+{
+	return run->was_sent && !run->has_missed && run->outcome.end != AGENT_STOPPED;
 }
 
 /* May come from within a command of the agent: it is told on the shell's own turn. */
@@ -83,6 +91,8 @@ tell_ends(struct shell *shell)
 
 		measure_run(&shell->measure, run);
 		run_log_end(run);
+		if (is_answered(run))
+			agent_answered(shell->agent, now_ms(), run_upstream(run));
 		agent_ended(shell->agent, now_ms(), run->slot, run->q, &run->outcome);
 		run_finish(run);
 		run = next;

@@ -103,6 +103,13 @@ named_addition(struct span body)
 	return ANSWER_ADDED_NONE;
 }
 
+/* Statuses that no provider gives to a request of ours: who stands before it does. */
+static bool
+is_of_proxy(int status)
+{
+	return (status >= 300 && status < 400) || status == 407 || status == 511;
+}
+
 static bool
 is_spend_cap(const struct fault *fault)
 {
@@ -155,6 +162,8 @@ may_pass(const struct fault *fault, int status)
 static enum answer_kind
 kind_of(const struct fault *fault, int status, const struct answer_headers *headers)
 {
+	if (is_of_proxy(status))
+		return ANSWER_FOREIGN;
 	if (is_spend_cap(fault) || status == 402)
 		return ANSWER_SPEND_CAP;
 	if (is_overload(fault, status) || is_rate_limit(fault, status))
@@ -196,6 +205,9 @@ what_now(const struct answer *answer)
 		       "key.";
 	case ANSWER_BAD_MARKER:
 		return "It names a field that WarmQ added; it is sent again without.";
+	case ANSWER_FOREIGN:
+		return "No provider says that: look at the upstream's url and what is "
+		       "between. The job waits.";
 	case ANSWER_COUNT:
 		break;
 	}
@@ -217,9 +229,9 @@ describe(struct answer *answer, const struct fault *fault, int status)
 	const char *word = fault->type[0] ? fault->type : fault->code;
 	const char *next = what_now(answer);
 
-	if (status >= 300 && status < 400 && answer->kind == ANSWER_FATAL)
+	if (status >= 300 && status < 400)
 		next = "It redirects, and keys are sent nowhere else: set the upstream's "
-		       "url to where it is now.";
+		       "url to where it is now. The job waits.";
 	if (word[0])
 		(void)snprintf(answer->type, sizeof answer->type, "%s", word);
 	else
@@ -277,6 +289,47 @@ answer_classify(enum dialect dialect, int status, const struct answer_headers *h
 	*ret_answer = answer;
 }
 
+/* Does it call itself what it should be? */
+static bool
+is_typed(const struct answer_headers *headers)
+{
+	const char *type = headers->content_type;
+	size_t len = strlen(type);
+
+	return strcmp(type, "text/event-stream") == 0 ||
+	       (len >= 4 && strcmp(type + len - 4, "json") == 0);
+}
+
+static enum answer_kind
+strange_kind(const struct answer_headers *headers, struct span body)
+{
+	struct span start = text_trim(body);
+	char first = start.len > 0 ? start.data[0] : '\0';
+
+	if (first != '<' && (is_typed(headers) || first == '{' || first == '['))
+		return ANSWER_RETRY;
+	return text_is_utf8(body) && !memchr(body.data ? body.data : "", '\0', body.len)
+	               ? ANSWER_FOREIGN
+	               : ANSWER_FATAL;
+}
+
+void
+answer_classify_strange(int status, const struct answer_headers *headers,
+                        struct span body, struct answer *ret_answer)
+{
+	struct answer answer = {
+		.kind = strange_kind(headers, body),
+		.after_ms = ANSWER_UNKNOWN,
+		.type = "not_json",
+	};
+	struct fault fault;
+
+	read_fault(text_trim(body), &fault);
+	say(&answer, "%d, but no JSON. %s%s%s", status, what_now(&answer),
+	    fault.message[0] ? " It begins: " : " It is empty.", fault.message);
+	*ret_answer = answer;
+}
+
 const char *
 answer_kind_name(enum answer_kind kind)
 {
@@ -288,6 +341,7 @@ answer_kind_name(enum answer_kind kind)
 		[ANSWER_SPEND_CAP] = "spend_cap",
 		[ANSWER_KEY] = "key",
 		[ANSWER_BAD_MARKER] = "bad_marker",
+		[ANSWER_FOREIGN] = "foreign",
 	};
 
 	VERIFY(kind < ANSWER_COUNT);

@@ -24,6 +24,7 @@ enum answer_kind {
 	ANSWER_SPEND_CAP,  /* the account is out of money: park all of it */
 	ANSWER_KEY,        /* the key is refused: park the account, tell people */
 	ANSWER_BAD_MARKER, /* 400 for something we added: send once without, no attempt */
+	ANSWER_FOREIGN,    /* of a proxy, a login page, another site: as if unreached */
 	ANSWER_COUNT,
 };
 
@@ -81,6 +82,12 @@ void answer_header(struct answer_headers *headers, struct span name, struct span
 void answer_classify(enum dialect dialect, int status,
                      const struct answer_headers *headers, struct span body,
                      struct answer *ret_answer);
+
+/* A whole answer of status 2xx that is neither JSON nor a stream, though it should be: is
+ * it something else that answered (any text), broken on its way (it calls itself one of
+ * them), or what the provider will always say to this (bytes)? */
+void answer_classify_strange(int status, const struct answer_headers *headers,
+                             struct span body, struct answer *ret_answer);
 
 /* The request had no such addition, or was sent without it: the field is the job's own.
  */

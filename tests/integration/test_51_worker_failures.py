@@ -301,6 +301,87 @@ def test_an_empty_answer_is_none(store, provider, start):
     assert result["state"] == "dead" and len(provider.requests) == 2
 
 
+def typed(status, kind, data):
+    """An answer of this type; without one, None."""
+    def answer(handler):
+        handler.send_response(status)
+        if kind:
+            handler.send_header("content-type", kind)
+        if status != 204:
+            handler.send_header("content-length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+    return answer
+
+
+LOGIN = b"<!DOCTYPE html><title>Log in first</title>"
+
+
+FOREIGN = [
+    (typed(200, "text/html; charset=utf-8", LOGIN), "200, but no JSON", "Log in first"),
+    (typed(201, "application/json", LOGIN), "201, but no JSON", "Log in first"),
+    (typed(202, "text/plain", b"default backend"), "202, but no JSON", "default backend"),
+    (typed(204, None, b""), "204, but no JSON", "It is empty"),
+    (typed(302, "text/html", LOGIN), "302", "It redirects"),
+    (typed(407, "text/html", LOGIN), "407", "Log in first"),
+    (typed(511, "text/html", LOGIN), "511", "Log in first")]
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat"])
+def test_what_is_not_of_the_provider_costs_no_attempt(store, provider, start, dialect):
+    provider.answers = [answer for answer, *_ in FOREIGN]
+    provider.default = plain(200, MESSAGE)
+    worker = start(dialect=dialect, slots=len(FOREIGN))
+    jobs = family()
+    ids = enqueue(store, jobs, len(FOREIGN), attempts="1")
+    store.open(jobs)
+    wait_until(lambda: all(store.past(id) for id in ids), "the jobs to come back")
+    assert {past.get("attempts") for past in map(store.past, ids)} == {None}
+    why = [store.past(id)["why"] for id in ids]
+    for _, status, shown in FOREIGN:
+        assert any(each.startswith(status) and shown in each and "upstream's url" in each
+                   for each in why), (shown, why)
+    assert "pressure prov:default unreached" in str(store.events("pressure"))
+    assert "something answers in place of the provider" in worker.log()
+    wait_until(lambda: store.promote() and all(store.result(id) for id in ids), "the results")
+    results = [wait_result(store, id) for id in ids]
+    assert {(each["state"], each["attempts"]) for each in results} == {("done", 0)}
+    assert len(provider.requests) == 2 * len(FOREIGN)
+
+
+def test_an_upstream_where_something_else_answers_is_left_to_other_workers(store, provider,
+                                                                           start):
+    provider.default = typed(200, "text/html", LOGIN)
+    worker = start(slots=1)
+    jobs = family()
+    ids = enqueue(store, jobs, 4)
+    store.open(jobs)
+    worker.wait_log("this worker does not reach an upstream")
+    assert len(provider.requests) == 3
+    provider.default = sse()
+    worker.wait_log("this worker reaches an upstream again")
+    wait_result(store, ids[3])
+
+
+def test_bytes_in_place_of_json_are_paid_for_once(store, provider, start):
+    provider.default = typed(200, "audio/mpeg", b"\xff\xfb\x90\x00")
+    start()
+    jobs, id = one_job(store)
+    result = wait_result(store, id)
+    assert (result["state"], result["reason"], result["body"]) == ("dead", "not_json", "//uQAA==")
+    assert len(provider.requests) == 1
+
+
+def test_json_that_is_broken_is_tried_again_and_its_beginning_shown(store, provider, start):
+    provider.answers = [plain(200, b'{"id": "msg_1", "content": [')]
+    start()
+    jobs, id = one_job(store)
+    wait_until(lambda: store.past(id).get("attempts") == "1", "the failure")
+    assert '"msg_1' in store.past(id)["why"]
+    promote(store)
+    assert wait_result(store, id)["state"] == "done"
+
+
 def test_an_error_that_comes_as_200_is_an_error(store, provider, start):
     provider.answers = [plain(200, {"type": "error", "error": {"type": "overloaded_error"}}),
                         plain(200, {"error": {"message": "gateway"}})]

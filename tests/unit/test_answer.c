@@ -67,6 +67,11 @@ START_TEST(answer_kinds_follow_the_type_then_the_status)
 		{ 200, FAULT("api_error"), ANSWER_RETRY, false },
 		{ 200, FAULT("invalid_request_error"), ANSWER_FATAL, false },
 		{ 200, "{\"error\":{\"message\":\"engine died\"}}", ANSWER_RETRY, false },
+		/* of who stands before the provider */
+		{ 301, "", ANSWER_FOREIGN, false },
+		{ 307, FAULT("api_error"), ANSWER_FOREIGN, false },
+		{ 407, "<html>", ANSWER_FOREIGN, false },
+		{ 511, "", ANSWER_FOREIGN, false },
 		/* no answer at all */
 		{ 0, "connection reset", ANSWER_RETRY, false },
 		/* servers that do not wrap it, or send a text only */
@@ -295,9 +300,40 @@ START_TEST(answer_texts_say_what_happened_and_what_now)
 	ck_assert_str_eq(classify(500, "", NULL).type, "http_500"); /* one word */
 	ck_assert_str_eq(classify(301, "", NULL).text,
 	                 "301. It redirects, and keys are sent nowhere else: set the "
-	                 "upstream's url to where it is now.");
+	                 "upstream's url to where it is now. The job waits.");
 	for (enum answer_kind i = 0; i < ANSWER_COUNT; i++)
 		ck_assert_ptr_nonnull(answer_kind_name(i));
+}
+END_TEST
+
+START_TEST(answer_that_is_no_json_is_of_something_else_or_broken_or_bytes)
+{
+	static const struct {
+		const char *type, *body;
+		enum answer_kind kind;
+	} cases[] = {
+		{ "text/html", "<html>Log in", ANSWER_FOREIGN },
+		{ "application/json", " <html>Log in", ANSWER_FOREIGN },
+		{ "text/plain", "healthy", ANSWER_FOREIGN },
+		{ "text/plain", "", ANSWER_FOREIGN },
+		{ "application/json", "", ANSWER_RETRY },
+		{ "text/event-stream", "", ANSWER_RETRY },
+		{ "application/problem+json", "nul", ANSWER_RETRY },
+		{ "text/plain", "{\"id\":", ANSWER_RETRY },
+		{ "audio/mpeg", "\xff\xfb", ANSWER_FATAL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer_headers headers;
+		struct answer answer;
+
+		answer_headers_init(&headers, NOW_MS);
+		answer_header(&headers, SPAN("content-type"), span_from(cases[i].type));
+		answer_classify_strange(200, &headers, span_from(cases[i].body), &answer);
+		ck_assert_msg(answer.kind == cases[i].kind, "%s %s: %s", cases[i].type,
+		              cases[i].body, answer_kind_name(answer.kind));
+		ck_assert_str_eq(answer.type, "not_json");
+	}
 }
 END_TEST
 
@@ -317,6 +353,7 @@ END_TEST
 SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_a_spend_cap_is_not_a_rate_limit,
            answer_a_400_that_names_what_we_added_is_our_own_doing,
+           answer_that_is_no_json_is_of_something_else_or_broken_or_bytes,
            answer_a_marker_of_the_job_s_own_is_its_own_fault,
            answer_waits_as_long_as_it_is_told, answer_obeys_x_should_retry,
            answer_reads_the_limits_of_both_vendors,

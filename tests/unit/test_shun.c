@@ -13,9 +13,9 @@ begin(void)
 {
 	list = (struct shun_list){ .count = 0 };
 	for (int i = 1; i < SHUN_MISSES; i++)
-		ck_assert(!shun_miss(&list, 1000, UP, 0));
+		ck_assert(!shun_miss(&list, 1000, UP, 0, false));
 	ck_assert_uint_eq(shun_count(&list), 0);
-	ck_assert(shun_miss(&list, 1000, UP, 0));
+	ck_assert(shun_miss(&list, 1000, UP, 0, false));
 }
 
 /* One job is tried, and its upstream missed again, at this time. */
@@ -28,7 +28,7 @@ miss_again(uint64_t now_ms)
 	shun_try(&list, now_ms, index);
 	ck_assert_uint_eq(shun_due(&list, now_ms + SHUN_TRY_MS - 1), SHUN_NONE);
 	shun_tried(&list, now_ms, index, true, 0);
-	ck_assert(!shun_miss(&list, now_ms, UP, 0));
+	ck_assert(!shun_miss(&list, now_ms, UP, 0, false));
 }
 
 static void
@@ -45,15 +45,30 @@ START_TEST(shun_takes_some_misses_in_a_row)
 	begin();
 	ck_assert_uint_eq(shun_count(&list), 1);
 	check_words("up");
-	ck_assert(shun_reach(&list, UP));
+	ck_assert(shun_reach(&list, UP, false));
 	ck_assert_uint_eq(shun_count(&list), 0);
 	check_words("");
 	for (int i = 0; i < 100; i++) {
-		ck_assert(!shun_miss(&list, 1000, UP, 0));
-		ck_assert(!shun_miss(&list, 1000, UP, 0));
-		ck_assert(!shun_reach(&list, UP));
+		ck_assert(!shun_miss(&list, 1000, UP, 0, false));
+		ck_assert(!shun_miss(&list, 1000, UP, 0, false));
+		ck_assert(!shun_reach(&list, UP, false));
 	}
 	ck_assert_uint_eq(list.count, 0);
+}
+END_TEST
+
+START_TEST(shun_of_what_another_answers_ends_by_an_answer)
+{
+	list = (struct shun_list){ .count = 0 };
+	for (int i = 1; i < SHUN_MISSES; i++) {
+		ck_assert(!shun_reach(&list, UP, false)); /* its request leaves */
+		ck_assert(!shun_miss(&list, 1000, UP, 0, true));
+	}
+	ck_assert(shun_miss(&list, 1000, UP, 0, true));
+	ck_assert(!shun_reach(&list, UP, false));
+	ck_assert_uint_eq(shun_count(&list), 1);
+	ck_assert(shun_reach(&list, UP, true));
+	ck_assert_uint_eq(shun_count(&list), 0);
 }
 END_TEST
 
@@ -61,7 +76,7 @@ START_TEST(shun_tries_after_a_pause_and_not_for_those_claimed_before)
 {
 	begin();
 	for (int i = 0; i < 50; i++)
-		ck_assert(!shun_miss(&list, 1500, UP, 0));
+		ck_assert(!shun_miss(&list, 1500, UP, 0, false));
 	ck_assert_uint_eq(shun_due_ms(&list), 1000 + SHUN_MS);
 	ck_assert_uint_eq(shun_due(&list, 1000 + SHUN_MS - 1), SHUN_NONE);
 	ck_assert_uint_eq(shun_due(&list, 1000 + SHUN_MS), 0);
@@ -134,7 +149,7 @@ START_TEST(shun_jitter_shortens_a_pause_by_a_quarter_at_most)
 	for (uint64_t jitter = 0; jitter < 5000; jitter += 7) {
 		list = (struct shun_list){ .count = 0 };
 		for (int i = 0; i < SHUN_MISSES; i++)
-			(void)shun_miss(&list, 0, UP, jitter);
+			(void)shun_miss(&list, 0, UP, jitter, false);
 		ck_assert_uint_ge(shun_due_ms(&list), SHUN_MS - SHUN_MS / 4);
 		ck_assert_uint_le(shun_due_ms(&list), SHUN_MS);
 	}
@@ -149,13 +164,14 @@ START_TEST(shun_knows_upstreams_apart_up_to_its_bound)
 	for (int i = 0; i < SHUN_MISSES; i++) {
 		for (int u = 0; u < SHUN_MAX + 4; u++) {
 			(void)snprintf(name, sizeof name, "u%d", u);
-			(void)shun_miss(&list, 1000 + (uint64_t)u, span_from(name), 0);
+			(void)shun_miss(&list, 1000 + (uint64_t)u, span_from(name), 0,
+			                false);
 		}
 	}
 	ck_assert_uint_eq(shun_count(&list), SHUN_MAX);
 	ck_assert_uint_eq(shun_due(&list, 100000), 0); /* the first is due for longest */
-	ck_assert(shun_reach(&list, SPAN("u0")));
-	ck_assert(!shun_reach(&list, SPAN("u17")));
+	ck_assert(shun_reach(&list, SPAN("u0"), false));
+	ck_assert(!shun_reach(&list, SPAN("u17"), false));
 	ck_assert_uint_eq(shun_due(&list, 100000), 1);
 	ck_assert_uint_eq(shun_due_ms(&list), 1001 + SHUN_MS);
 }
@@ -165,10 +181,10 @@ START_TEST(shun_takes_names_only)
 {
 	list = (struct shun_list){ .count = 0 };
 	for (int i = 0; i < 10; i++) {
-		ck_assert(!shun_miss(&list, 1, SPAN(""), 0));
-		ck_assert(!shun_miss(&list, 1, SPAN("a,b"), 0));
+		ck_assert(!shun_miss(&list, 1, SPAN(""), 0, false));
+		ck_assert(!shun_miss(&list, 1, SPAN("a,b"), 0, false));
 	}
-	ck_assert(!shun_reach(&list, SPAN("")));
+	ck_assert(!shun_reach(&list, SPAN(""), false));
 	shun_pace(&list, 1, SPAN(""), 1);
 	ck_assert_uint_eq(list.count, 0);
 	ck_assert_uint_eq(shun_due_ms(&list), UINT64_MAX);
@@ -176,6 +192,7 @@ START_TEST(shun_takes_names_only)
 END_TEST
 
 SUITE_MAIN("shun", shun_takes_some_misses_in_a_row,
+           shun_of_what_another_answers_ends_by_an_answer,
            shun_tries_after_a_pause_and_not_for_those_claimed_before,
            shun_pauses_longer_once_the_scheduler_had_time_to_call_it_away,
            shun_does_not_pause_longer_for_what_is_away_for_everybody,

@@ -202,6 +202,24 @@ find_run(struct agent *agent, uint32_t slot, uint64_t q)
 	return &agent->slots.slots[slot];
 }
 
+static void
+note_reached(struct agent *agent, struct span upstream, bool is_answered)
+{
+	if (!shun_reach(&agent->shuns, upstream, is_answered))
+		return;
+	MARK(agent_reaches_an_upstream_again);
+	agent_state_note(agent, AGENT_NOTE_REACHED, 0, upstream);
+	agent_state_tell_shuns(agent);
+	agent->poll_at_ms = agent->now_ms; /* its jobs have waited for this */
+}
+
+void
+agent_answered(struct agent *agent, uint64_t now_ms, struct span upstream)
+{
+	advance(agent, now_ms);
+	note_reached(agent, upstream, true);
+}
+
 void
 agent_sent(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
            struct span upstream, uint32_t deliveries)
@@ -209,12 +227,7 @@ agent_sent(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
 	struct slot *slot;
 
 	advance(agent, now_ms);
-	if (shun_reach(&agent->shuns, upstream)) {
-		MARK(agent_reaches_an_upstream_again);
-		agent_state_note(agent, AGENT_NOTE_REACHED, 0, upstream);
-		agent_state_tell_shuns(agent);
-		agent->poll_at_ms = now_ms; /* its jobs have waited for this */
-	}
+	note_reached(agent, upstream, false);
 	slot = find_run(agent, index, q);
 	if (!slot)
 		return;
@@ -265,7 +278,8 @@ agent_ended(struct agent *agent, uint64_t now_ms, uint32_t index, uint64_t q,
 	advance(agent, now_ms);
 	VERIFY(find_run(agent, index, q));
 	if (outcome->missed.len > 0 &&
-	    shun_miss(&agent->shuns, now_ms, outcome->missed, prng_next(&agent->prng))) {
+	    shun_miss(&agent->shuns, now_ms, outcome->missed, prng_next(&agent->prng),
+	              agent->slots.slots[index].was_sent)) {
 		note_shunned(agent, outcome);
 		agent_state_tell_shuns(agent);
 	}

@@ -166,7 +166,8 @@ struct agent_outcome {
 	uint64_t park_ms;      /* defer: the account rests; 0 does not */
 	struct span reason;    /* a word */
 	struct span text;      /* for people */
-	struct span missed;    /* unsent: the upstream that was not reached; else empty */
+	struct span missed; /* unsent: the upstream that was not reached; else empty.  If
+	                       its request left, something else answered */
 	struct protocol_usage usage;
 	struct span reply; /* list to push the result to; empty: kept by id */
 	uint64_t result_ttl_ms;
@@ -219,6 +220,9 @@ void agent_wake(struct agent *agent, uint64_t now_ms);
  * known. */
 void agent_sent(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q,
                 struct span upstream, uint32_t deliveries);
+
+/* An answer that is the upstream's own. */
+void agent_answered(struct agent *agent, uint64_t now_ms, struct span upstream);
 
 /* The first event arrived.  Usage in local times. */
 void agent_began(struct agent *agent, uint64_t now_ms, uint32_t slot, uint64_t q,

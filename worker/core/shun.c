@@ -55,7 +55,8 @@ pause(struct shun *shun, uint64_t now_ms, uint64_t jitter)
 }
 
 bool
-shun_miss(struct shun_list *list, uint64_t now_ms, struct span upstream, uint64_t jitter)
+shun_miss(struct shun_list *list, uint64_t now_ms, struct span upstream, uint64_t jitter,
+          bool by_another)
 {
 	uint32_t index = find_or_add(list, upstream);
 	struct shun *shun;
@@ -63,6 +64,7 @@ shun_miss(struct shun_list *list, uint64_t now_ms, struct span upstream, uint64_
 	if (index == SHUN_NONE)
 		return false;
 	shun = &list->shuns[index];
+	shun->by_another = by_another;
 	if (!is_shunned(shun)) {
 		if (++shun->misses < SHUN_MISSES)
 			return false;
@@ -84,7 +86,7 @@ shun_miss(struct shun_list *list, uint64_t now_ms, struct span upstream, uint64_
 }
 
 bool
-shun_reach(struct shun_list *list, struct span upstream)
+shun_reach(struct shun_list *list, struct span upstream, bool is_answered)
 {
 	uint32_t index;
 	bool was_shunned;
@@ -92,7 +94,7 @@ shun_reach(struct shun_list *list, struct span upstream)
 	if (list->count == 0 || upstream.len == 0)
 		return false;
 	index = find(list, upstream);
-	if (index == SHUN_NONE)
+	if (index == SHUN_NONE || (list->shuns[index].by_another && !is_answered))
 		return false;
 	was_shunned = is_shunned(&list->shuns[index]);
 	list->shuns[index] = (struct shun){ 0 };

@@ -13,7 +13,8 @@
  * the provider, and not before the scheduler had the time to say so.
  *
  * Missed is what ended before its request left: no connection, no name, no TLS, no such
- * upstream in the configuration, no such handler.  An answer of any kind is none.
+ * upstream in the configuration, no such handler.  An answer of the provider's, of any
+ * kind, is none; one of something in its place is a miss that only such an answer ends.
  *
  * Pure; the list lies inside its owner and takes no memory.  More than SHUN_MAX upstreams
  * are not remembered: their jobs are claimed as ever. */
@@ -39,6 +40,8 @@ struct shun {
 	uint32_t misses;       /* in a row; shunned from SHUN_MISSES on */
 	bool is_tried;         /* the one job was claimed, and its end is not heard */
 	bool is_away;          /* for everybody, as far as the scheduler knows */
+	bool by_another;   /* something else answered: that a request leaves says nothing
+	                    */
 	uint64_t since_ms; /* shunned: since when, when the next try is due, how long */
 	uint64_t due_ms;
 	uint64_t pause_ms;
@@ -50,13 +53,14 @@ struct shun_list {
 };
 
 /* A run missed this upstream.  `jitter` is a random number: pauses are up to a quarter
- * shorter, so that the workers of a fleet do not try in step.  Answers whether it is
- * shunned from now on. */
+ * shorter, so that the workers of a fleet do not try in step.  `by_another`: its request
+ * had left.  Answers whether it is shunned from now on. */
 bool shun_miss(struct shun_list *list, uint64_t now_ms, struct span upstream,
-               uint64_t jitter);
+               uint64_t jitter, bool by_another);
 
-/* A request to this upstream left.  Answers whether it was shunned until now. */
-bool shun_reach(struct shun_list *list, struct span upstream);
+/* A request to this upstream left, or was answered by it.  Answers whether it was shunned
+ * until now. */
+bool shun_reach(struct shun_list *list, struct span upstream, bool is_answered);
 
 /* What the scheduler lets its account have at a time; 1 is how it asks for one that is
  * away for everybody, 0 that nobody knows. */
