@@ -1,16 +1,17 @@
 -- budget.lua - what a provider allows: pace, parking, and debt in token buckets.
 --
 -- A start needs: not parked, in flight < pace (0: no bound), and in each bucket a level of
--- at least min(estimate, size).  It subtracts its estimate; a correction can push a level
--- below zero, by no more than a minute's limit, whatever a provider says it has used.  A
--- bucket refills continuously and holds one minute's limit.  Without limits, the usual case
+-- at least min(estimate, size).  It subtracts its estimate, which counts as twice the size
+-- at most; a correction can push a level below zero, too.  Neither does by more than a
+-- minute's limit, whatever a job asks for and a provider says it has used.  A bucket
+-- refills continuously and holds one minute's limit.  Without limits, the usual case
 -- of a pool on one's own machines, the buckets are not read.
 --
 -- `ask`: the scheduler wants to hear the first event of the next start, whatever its role.
 --
--- Refunds: release of what was never sent gives all back; 429 gives the tokens, not the
--- request; settle gives estimate - actual.  Nothing else does: a bucket heals itself within
--- a minute, unlike a slot.
+-- Refunds: release of what was never sent gives all back; 429 and what the provider has
+-- refused for good give the tokens, not the request; settle gives estimate - actual.
+-- Nothing else does: a bucket heals itself within a minute, unlike a slot.
 
 local budgets, budget_list, budget_n
 local budget_of
@@ -80,6 +81,16 @@ function usage.into_budget(budget, input, output)
 	for i = 2, fill and 3 or 0 do
 		fill[i] = fill[i] and max(fill[i], floors[i])
 	end
+end
+
+-- What is charged for an estimate.
+function pacing.charge(budget, input, output)
+	local limit = budget_levels(budget) and budget.limit
+	if limit then
+		input = limit[2] and min(input, 2 * limit[2]) or input
+		output = limit[3] and min(output, 2 * limit[3]) or output
+	end
+	return input, output
 end
 
 -- How long until a start is possible, 0 if it is; a pace that is reached ends when

@@ -89,11 +89,12 @@ end
 -- From here on the deadline is its taker's: by then a live one has stopped its request
 -- itself (leader_ms), so that the next writer never meets it.
 local function start_ticket(lane, family, budget)
-	if pacing.take(budget, 1, sub(lane.rec, 50, 57) + 0, 0) == 0 then
+	local input = pacing.charge(budget, sub(lane.rec, 50, 57) + 0, 0)
+	if pacing.take(budget, 1, input, 0) == 0 then
 		return
 	end
 	local g = sub(lane.rec, 4, 13) + 0
-	local charge = budget.limited and format('%d', sub(lane.rec, 50, 57)) .. ',0' or '0,0'
+	local charge = budget.limited and format('%d', input) .. ',0' or '0,0'
 	local taker = argv[2] .. ',' .. plan.names[plan.at + 1] .. ',' .. plan.qs[plan.at + 1]
 	local tail = lane.tail
 	local run = start.run_open(lane, family, 't', true)

@@ -2,7 +2,7 @@
 --
 --   retry    a real failure          attempts + 1; back or later; at the limit dead
 --   defer    429, overload           deferrals + 1, never an attempt; the budget parks
---   fatal                            dead
+--   fatal                            dead; if it was refused the tokens are returned
 --   unfit    fatal, and not sent     dead; nobody has refused it, the estimate is returned
 --   missing  payload not found       dead, unless it is there after all
 --   unsent   nothing went out        back; the credit and the estimate are returned; the
@@ -117,6 +117,8 @@ local function fail()
 	end
 	if kind == 'fatal' and not used.sent then
 		kind, refund = 'unfit', 'all'
+	elseif kind == 'fatal' and not usage.is_spent(used, words) then
+		refund = 'tokens'
 	end
 	local name = key.ns .. 'lease:' .. nonce
 	local session, got = session_read(name, { slot }, 1)
@@ -131,7 +133,7 @@ local function fail()
 	local lane = lease_drop(lease, refund ~= 'none' and refund, kind == 'unsent')
 	usage.spend(lease, WHY[kind], words)
 	usage.touch(lease, lane, used)
-	if kind == 'retry' or kind == 'fatal' then
+	if refund == 'none' then
 		usage.correct(lease, lane, used)
 	end
 	if park > 0 and lane.tail.budget ~= '' then

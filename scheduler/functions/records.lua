@@ -173,10 +173,13 @@ function usage.words(text)
 	return text == '' and '- - - - - -' or text
 end
 
--- An attempt that ended without an answer and was paid for, or may have been: `b=1`.
+-- Whether an attempt without an answer was paid for, or may have been: `b=1`.
+function usage.is_spent(used, text)
+	return used.read or used.uncached or find(text, 'b=1', 1, true)
+end
+
 function usage.spend(lease, why, text)
-	local used = usage.parse(text)
-	if used.read or used.uncached or find(text, 'b=1', 1, true) then
+	if usage.is_spent(usage.parse(text), text) then
 		say('spent ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..
 			lease.role .. ' ' .. why .. ' ' .. usage.words(text))
 	end

@@ -132,7 +132,7 @@ end
 
 -- What a start costs: the family's estimate or the element's own, and the prefix as well
 -- if the start may have to write it.
-local function estimate_of(lane, family, role, element)
+local function charge_of(lane, family, budget, role, element)
 	local input, output = match(element, '/(%d+),(%d+)$')
 	if not input then
 		input, output = sub(family.rec, 25, 32), sub(family.rec, 33, 40)
@@ -141,7 +141,7 @@ local function estimate_of(lane, family, role, element)
 	if role == 'l' or role == 'c' or role == 'h' then
 		input = input + sub(lane.rec, 50, 57)
 	end
-	return input, output
+	return pacing.charge(budget, input, output)
 end
 
 -- A job with two recoveries is a suspect, and a session holds one of them at a time, so
@@ -168,7 +168,7 @@ local function start_one(lane, family, budget, queue, i, band, role)
 			return nil
 		end
 	end
-	local input, output = estimate_of(lane, family, role, element)
+	local input, output = charge_of(lane, family, budget, role, element)
 	if pacing.take(budget, 1, input, output) == 0 then
 		return false
 	end

@@ -293,6 +293,20 @@ def test_a_job_larger_than_the_bucket_starts_when_it_is_full_22(store):
     assert len(Worker(store).claim().jobs) == 1
 
 
+def test_what_a_job_asks_for_blocks_nobody_for_longer_than_a_minute_22(store):
+    opened(store, count=2, input=99999999, output=99999999)
+    store.grant_budget("acme:large", i=1000, o=500)
+    worker = Worker(store)
+    jobs = worker.claim(0, 1).jobs
+    assert len(jobs) == 1
+    assert (store.leases(worker)[0].input, store.leases(worker)[0].output) == (2000, 1000)
+    assert -1000 <= float(store.budget()["i.level"]) < -990
+    assert -500 <= float(store.budget()["o.level"]) < -490
+    worker.release(jobs, 0)
+    assert float(store.budget()["i.level"]) == 1000
+    assert float(store.budget()["o.level"]) == 500
+
+
 def test_an_estimate_in_the_element_is_used_instead_22(store):
     _, ids = opened(store, count=3, input=10, suffix="/600,1")
     store.grant_budget("acme:large", i=1000)

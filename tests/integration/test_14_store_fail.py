@@ -106,6 +106,17 @@ def test_what_was_never_sent_gives_all_back_22(store):
     assert worker.claim(0).ids == ids
 
 
+@pytest.mark.parametrize("usage, left", [
+    (SENT, 1000), ("1 2 - - - - b=1", 600), ("1 2 100 200 50 7", 750)])
+def test_what_a_provider_refuses_for_good_gives_the_tokens_back_22(store, usage, left):
+    opened(store, count=1, input=400)
+    store.grant_budget("acme:large", r=100, i=1000)
+    worker = Worker(store)
+    assert worker.fail(worker.claim(0).jobs[0], "fatal", usage=usage) == "dead"
+    assert left <= float(store.budget()["i.level"]) <= min(1000, left + 50)
+    assert 99 <= float(store.budget()["r.level"]) < 99.5, "the request does not"
+
+
 def test_a_grant_parks_no_account_for_less_than_a_deferral_has_22(store):
     opened(store, count=2)
     worker = Worker(store)

@@ -72,6 +72,19 @@ is_unfit(struct oracle *oracle, struct span kind)
 	       usage.sent_ms == PROTOCOL_UNKNOWN;
 }
 
+/* Dead because the provider would not take it: it charges nothing for that. */
+static bool
+is_refused(struct oracle *oracle, struct span kind)
+{
+	struct protocol_usage usage;
+	struct span words = oracle_book_word(oracle, ORACLE_WORD_NONCE + 10);
+
+	if (!span_equals(kind, SPAN("fatal")) || protocol_parse_usage(words, &usage) < 0)
+		return false;
+	return usage.read == PROTOCOL_UNKNOWN && usage.uncached == PROTOCOL_UNKNOWN &&
+	       usage.may_bill != 1;
+}
+
 /* What comes back to credits and buckets when a lease ends this way. */
 static void
 give_back(struct oracle *oracle, const struct oracle_lease *lease)
@@ -98,7 +111,7 @@ give_back(struct oracle *oracle, const struct oracle_lease *lease)
 	         (oracle_book_runs(oracle, "release") &&
 	          oracle_book_number(oracle_book_word(oracle, at + 2)) == 0))
 		oracle_budget_move(oracle, lease->budget, 1, input, output);
-	else if (span_equals(kind, SPAN("defer")))
+	else if (span_equals(kind, SPAN("defer")) || is_refused(oracle, kind))
 		oracle_budget_move(oracle, lease->budget, 0, input, output);
 	else if (kind.len > 0)
 		correct(oracle, lease, oracle_book_word(oracle, ORACLE_WORD_NONCE + 10));
