@@ -6,7 +6,8 @@
 -- What is in flight, the bits and the memberships stay as they are, so nothing has to be
 -- counted down and up again; only where jobs of one lane end and jobs of another one
 -- start, what is in use moves from record to record.  Every condition is looked at first;
--- where one does not hold nothing has been written, and settle.lua goes the long way.  Both
+-- where one does not hold nothing has been written, and settle.lua goes the long way.  But
+-- for a list that is found empty: that is put right by itself, and the next one tried.  Both
 -- ways give the same answer and leave the same keys: a test plays one against the other.
 --
 -- The jobs that end: plain first deliveries.  What their usage does (`until` moves, the
@@ -31,6 +32,7 @@ local LANES_MAX = 2000 -- records remembered before all is forgotten
 local stamp -- under which all this was found
 local lanes_known, lanes_n -- by id
 local verdicts -- by session, what stands for all that are alike: { best, lanes }
+local dry -- the verdict whose list has turned out to be empty
 
 local function all_forget()
 	stamp, lanes_known, lanes_n, verdicts = recall.stamp, {}, 0, {}
@@ -60,6 +62,9 @@ local function lane_seen(id, rec)
 end
 
 -- ---- the verdict: where the next job of a session comes from -----------------------
+
+local verdict_of
+do
 
 -- The best member over all budgets of the session: id, score.
 local function best_open(session)
@@ -93,7 +98,7 @@ local function verdict_new(session, id, score, rec)
 	end
 	local tail, g, lane = lane_tail(rec), format('%d', sub(rec, 4, 13)), lane_seen(id, rec)
 	local home = start.home_of(id, tail.family, g, true)
-	return { id = id, lane = lane, home = home, band = band,
+	return { id = id, lane = lane, home = home, band = band, family = tail.family,
 		till = min(lane.till, lane.life > 0 and sub(rec, 83, 96) + 0 or NEVER),
 		head = home.text, role = '|p|' .. g .. '|0,0|', behind = '|1|' .. LETTER[band],
 		list = key.ns .. READY[band][1] .. tail.family,
@@ -129,7 +134,7 @@ end
 
 -- The verdict that stands for who has settled jobs of this lane, or a new one; nil if
 -- something is unusual.
-local function verdict_of(session, id)
+function verdict_of(session, id)
 	if session.shunned ~= '' then
 		return nil -- the lane of a job that ends may be one it is not to go on with
 	end
@@ -151,6 +156,20 @@ local function verdict_of(session, id)
 		verdict_time(verdict, session)
 	end
 	return verdict
+end
+
+end
+
+-- The last job of a list is taken like any other, and leaves its bit set.  Who finds
+-- nothing there puts it right, as a claim would: the next family has its turn.
+local function list_end()
+	book_open()
+	queue_ready(queue_of(family_of(dry.family), READY[dry.band], false), 1)
+	dry = nil
+	book_check()
+
+	book_store()
+	announce()
 end
 
 -- ---- what ends: counted by lane ----------------------------------------------------
@@ -342,7 +361,7 @@ end
 
 -- argv: 1 nonce c =1 slot q usage reply ttl result q
 -- The first write takes the next job, by pcall: where there is none, or no list, nothing
--- has happened.  If it was the last one, its bit stays set until somebody looks.
+-- has happened.
 local function settle_single(name, own)
 	local slot, words, q = argv[5], argv[7], argv[11]
 	local home, goal = own.home[slot], goal_of(argv[9], argv[8])
@@ -366,6 +385,7 @@ local function settle_single(name, own)
 	end
 	local element = quiet('LPOP', verdict.list)
 	if not element or element.err then
+		dry = not element and verdict
 		return nil
 	end
 	local kept = quiet('HSET', name, slot, q .. verdict.head .. element .. verdict.tail)
@@ -463,13 +483,17 @@ end
 
 -- As settle_single, for n jobs.
 local function settle_batch(name, own, n)
-	local goal = goal_of(argv[9], argv[8])
-	local verdict = goal and batch_take(own, n) and batch_verdict(own, n)
-	local items = verdict and call('LRANGE', verdict.list, '0', number_text(n))
-	if not items or #items <= n then
-		return nil -- the list would run empty: that is news
+	local goal, q = goal_of(argv[9], argv[8]), argv[6 * n + 5]
+	if not goal or #q > 14 or not find(q, '^%d+$') then
+		return nil
 	end
-	if not batch_start(name, own, n, argv[6 * n + 5] + 0, verdict, items) then
+	local verdict = batch_take(own, n) and batch_verdict(own, n)
+	local items = verdict and call('LRANGE', verdict.list, '0', number_text(n - 1))
+	if not items or #items < n then
+		dry = items and #items == 0 and verdict
+		return nil
+	end
+	if not batch_start(name, own, n, q + 0, verdict, items) then
 		recall.forget(name)
 		hush()
 		return nil
@@ -499,18 +523,26 @@ function settle_swift()
 	if not own or own.session.c ~= argv[3] or not argv[9] then
 		return nil
 	end
-	if stamp ~= recall.stamp or lanes_n > LANES_MAX then
-		all_forget()
-	end
-	if argc == 11 and argv[4] == '=1' then
-		return settle_single(name, own)
-	end
-	local n = (match(argv[4], '^=(%d+)$') or 0) + 0
-	local q = argv[6 * n + 5]
-	if n < 2 or n > 1000 or argc ~= 6 * n + 5 or #q > 14 or not find(q, '^%d+$') then
+	local is_single = argc == 11 and argv[4] == '=1'
+	local n = is_single and 1 or (match(argv[4], '^=(%d+)$') or 0) + 0
+	if not is_single and (n < 2 or n > 1000 or argc ~= 6 * n + 5) then
 		return nil
 	end
-	return settle_batch(name, own, n)
+	for _ = 1, 2 do
+		if stamp ~= recall.stamp or lanes_n > LANES_MAX then
+			all_forget()
+		end
+		local answer
+		if is_single then
+			answer = settle_single(name, own)
+		else
+			answer = settle_batch(name, own, n)
+		end
+		if answer or not dry then
+			return answer
+		end
+		list_end()
+	end
 end
 
 end

@@ -521,6 +521,26 @@ def test_the_usual_settle_is_swift(store, used, slots, reply):
     assert len(store.events("done")) == (2 * slots if used else 0)
 
 
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_settle_goes_on_with_the_next_family_swiftly(store, slots):
+    families = [Family(1), Family(2)]
+    ids = [store.enqueue(family, 2 * slots) for family in families]
+    for family in families:
+        store.open(family, window=99, rank=int(family.id))
+    worker = Worker(store, slots=slots)
+    jobs = worker.claim().jobs
+    store.redis.config_resetstat()
+    for expected in [ids[0][slots:], ids[1][:slots], ids[1][slots:]]:
+        claim = worker.settle(jobs, claim=range(slots), reply="box")
+        jobs = claim.jobs
+        assert claim.ids == expected and claim.problems == []
+    assert "cmdstat_hlen" not in store.redis.info("commandstats"), "not the swift way"
+    assert store.events("empty") == [f"empty {families[0].id}"]
+    assert list(store.open_set()) == [families[1].lane]
+    assert [store.family(family).bits for family in families] == [0, 8]
+    assert [store.lane(family.lane).in_use for family in families] == [0, slots]
+
+
 @pytest.mark.parametrize("low", [False, True])
 @pytest.mark.parametrize("how", ["attach", "fail", "release", "reap", "claim", "flush", "other"])
 def test_what_is_remembered_of_slots_is_forgotten_when_others_write(store, how, low):
