@@ -315,6 +315,19 @@ parse_extras(struct span list, struct protocol_usage *usage)
 	return 0;
 }
 
+/* Sums of whatever a provider says have to stay numbers. */
+static void
+bound_tokens(struct protocol_usage *usage)
+{
+	int64_t *const tokens[] = { &usage->read,          &usage->written,
+		                    &usage->uncached,      &usage->output,
+		                    &usage->written_1h,    &usage->billed_read,
+		                    &usage->billed_written };
+
+	for (size_t i = 0; i < ARRAY_SIZE(tokens); i++)
+		*tokens[i] = MIN(*tokens[i], PROTOCOL_TOKENS_MAX);
+}
+
 int
 protocol_parse_usage(struct span text, struct protocol_usage *ret_usage)
 {
@@ -335,6 +348,7 @@ protocol_parse_usage(struct span text, struct protocol_usage *ret_usage)
 	if (text.data)
 		return ERR_MALFORMED;
 
+	bound_tokens(&usage);
 	*ret_usage = usage;
 	return 0;
 }

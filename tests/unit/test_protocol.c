@@ -209,6 +209,25 @@ START_TEST(protocol_usage_carries_what_only_the_ledger_needs)
 }
 END_TEST
 
+/* Their sums were beyond what JSON can say, and no page could be read any more. */
+START_TEST(protocol_usage_believes_no_absurd_number)
+{
+	struct protocol_usage usage;
+
+	ck_assert_int_eq(
+		protocol_parse_usage(SPAN("1 2 9223372036854775807 99999999 100000000 7 "
+	                                  "w=9223372036854775807,R=100000000"),
+	                             &usage),
+		0);
+	ck_assert_int_eq(usage.read, PROTOCOL_TOKENS_MAX);
+	ck_assert_int_eq(usage.written, 99999999);
+	ck_assert_int_eq(usage.uncached, PROTOCOL_TOKENS_MAX);
+	ck_assert_int_eq(usage.output, 7);
+	ck_assert_int_eq(usage.billed_read, PROTOCOL_TOKENS_MAX);
+	ck_assert_int_eq(usage.wait_ms, INT64_MAX);
+}
+END_TEST
+
 START_TEST(protocol_usage_refuses_what_is_none)
 {
 	static const char *const bad[] = {
@@ -788,7 +807,7 @@ SUITE_MAIN(
 	protocol_budget_names_what_is_paid_together,
 	protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
 	protocol_usage_carries_what_only_the_ledger_needs,
-	protocol_usage_refuses_what_is_none,
+	protocol_usage_believes_no_absurd_number, protocol_usage_refuses_what_is_none,
 	protocol_usage_size_is_enough_for_the_largest, protocol_family_record_round_trips,
 	protocol_lane_record_round_trips, protocol_record_clamps_a_number_to_its_column,
 	protocol_record_tells_another_format_from_damage,
