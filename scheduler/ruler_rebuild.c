@@ -142,7 +142,7 @@ finish(struct ruler *ruler, uint64_t now_ms)
 		           "%llu families were moved to the pool or the account that the "
 		           "configuration has for them now",
 		           (unsigned long long)ruler->rebuild.moved);
-	ruler_note(ruler, RULER_INFO, "memory is complete: %llu families, %llu lanes",
+	ruler_note(ruler, RULER_INFO, "memory is complete: %llu families, %llu prefixes",
 	           (unsigned long long)ruler->rebuild.families,
 	           (unsigned long long)ruler->rebuild.lanes);
 }

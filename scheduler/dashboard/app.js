@@ -66,12 +66,14 @@ function showNav() {
   app.navAt = current;
 }
 
+const isLate = () => Boolean(app.live) && Date.now() - app.heardMs > 5000;
+
 function showState() {
   const live = app.live;
-  const late = Date.now() - app.heardMs > 5000;
+  const late = isLate();
   const parts = [];
   if (!live || late) parts.push(h("span", { class: "badge stuck" }, h("span", { class: "dot" }), "no news from the scheduler"));
-  else if (live.phase !== "ruling") parts.push(h("span", { class: "badge budget" }, h("span", { class: "dot" }), live.phase));
+  else if (live.phase !== "ruling") parts.push(h("span", { class: "badge budget" }, h("span", { class: "dot" }), live.phase === "down" ? "Redis is away" : live.phase));
   else parts.push(h("span", { class: "badge go" }, h("span", { class: "dot" }), "live"));
   if (live) {
     const words = live.hold ? "Holding on" : "Holding off";
@@ -92,6 +94,26 @@ function showFoot() {
     h("a", { href: "api/v1/overview" }, "JSON"), h("button", { type: "button", class: "plain", "data-do": "help" }, "Keys (?)")] : []);
 }
 
+// Old figures that look like new ones are worse than none.
+function lateBox() {
+  app.late = isLate();
+  return app.late ? h("div", { class: "why stuck" }, h("strong", {}, `No news from the scheduler since ${model.clock(app.heardMs)}`),
+    h("p", {}, "What is shown is from then. Has it ended, or is the network gone? The page tries again by itself.")) : null;
+}
+
+// Who does not rule knows nothing of what waits: no figures are better than zeros.
+function phaseBox(phase, view) {
+  if (phase === "ruling") return null;
+  if (phase === "standing by")
+    return h("div", { class: "why budget" }, h("strong", {}, "This scheduler stands by"),
+      h("p", {}, "Another one rules, and only that one knows what waits, what is warm and what is paid: open its page. This one takes over within 10 s if the other ends."),
+      view.fromRedis ? null : h("p", {}, "What stands in Redis is shown here, too: ", h("a", { href: "#/workers" }, "pools and workers"), ", ", h("a", { href: "#/jobs" }, "jobs"), ", ", h("a", { href: "#/dead" }, "dead letters"), "."));
+  const words = { down: ["Redis is away", "Nothing is admitted until it answers again; what runs goes on, and workers keep its results. What is shown is what was known before."],
+    asking: ["Redis is asked who rules", "That takes a moment."], reaping: ["This scheduler takes over", "It looks for jobs of workers that are gone."],
+    rebuilding: ["This scheduler takes over", "It reads from Redis what waits and what is warm; figures are still too small."], stopped: ["This scheduler is stopping", "Another one takes over."] }[phase];
+  return h("div", { class: "why budget" }, h("strong", {}, words ? words[0] : `This scheduler does not rule: ${phase}`), h("p", {}, words ? words[1] : "What is shown is what it remembers."));
+}
+
 function show() {
   const view = VIEWS[app.at.view];
   showNav();
@@ -107,9 +129,9 @@ function show() {
     return;
   }
   if (!app.data || !app.live) return;
-  render($("main"), app.live.phase === "ruling" ? null : h("div", { class: "why budget" }, h("strong", {}, `This scheduler does not rule: ${app.live.phase}`),
-    h("p", {}, "What is shown here is what it remembers. If another one rules, look at its page.")), view.show(app.at, app.data, app.live, may()));
-  if (app.at.view === "overview") drawCharts(rangeOf(app.at), app.data.history, app.data.ledger, eventsOf(app.data.ledger));
+  const knows = app.live.phase !== "standing by" || view.fromRedis;
+  render($("main"), lateBox(), phaseBox(app.live.phase, view), knows ? view.show(app.at, app.data, app.live, may()) : h("div", { class: "heading" }, h("h1", {}, view.title)));
+  if (app.at.view === "overview" && knows) drawCharts(rangeOf(app.at), app.data.history, app.data.ledger, eventsOf(app.data.ledger));
   performance.mark("warmq-data");
 }
 
@@ -341,7 +363,7 @@ async function begin() {
   readFirst();
   listen();
   onHash();
-  setInterval(showState, 2000);
+  setInterval(() => (isLate() === Boolean(app.late) ? showState() : show()), 2000);
   app.session = await ask("session").catch(() => null);
   show();
 }

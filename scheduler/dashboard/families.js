@@ -43,7 +43,7 @@ export function familyColumns(now, may) {
 function familyTable(data, at, may, sortable) {
   return table("Families", familyColumns(data.now_ms, may), data.families, {
     sort: param(at, "sort", "work"), order: param(at, "order", "desc"), sortable, id: "id",
-    empty: "No family matches. What was admitted long ago and has no work is forgotten." });
+    empty: data.all.families === 0 ? "No job has come yet." : "No family matches. What was admitted long ago and has no work is forgotten." });
 }
 
 // Why there are so many of them, and what that has cost: drift, or really different texts.

@@ -17,6 +17,7 @@ export const jobs = {
   title: "Jobs",
   read: (at) => ({ page: [`jobs${query({ state: param(at, "state", "running"), route: param(at, "route"), offset: param(at, "offset") })}`, 0, "empty"] }),
   slow: true,
+  fromRedis: true,
   show: (at, { page }) => [
     heading("Jobs"),
     h("form", { class: "filters", role: "search", "data-do": "find-job" },
@@ -43,6 +44,7 @@ export const job = {
   parent: "jobs",
   read: (at) => ({ job: `jobs/${at.id}` }),
   slow: true,
+  fromRedis: true,
   show: (at, { job: one }, live, may) => [
     heading([h("span", {}, "Job "), h("code", {}, one.id)], may ? h("div", { class: "actions" },
       ["waiting", "running", "later"].includes(one.state) ? button("Cancel", "act", { path: `jobs/${one.id}/cancel`, ask: "End this job? Its result will say cancelled.", done: "Cancelled." }, { class: "danger" }) : null,
@@ -61,6 +63,7 @@ export const dead = {
   title: "Dead letters",
   read: (at) => ({ page: `jobs${query({ state: "dead", route: param(at, "route"), offset: param(at, "offset") })}` }),
   slow: true,
+  fromRedis: true,
   show: (at, { page }, live, may) => [
     heading("Dead letters", may && page.total > 0 ? h("div", { class: "actions" },
       button("Choose all shown", "choose"),

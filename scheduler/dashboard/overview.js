@@ -121,6 +121,8 @@ export const overview = {
     const done = model.lastMinute(history.at_ms, history.done), came = model.lastMinute(history.at_ms, history.admitted);
     return [
       heading("Overview"),
+      live.counts.admitted === 0 && live.all.families === 0 ? h("div", { class: "why later" }, h("strong", {}, "No job has come yet"),
+        h("p", {}, "Put one in from any language: ", h("code", {}, "XADD warmq:jobs * upstream NAME route ROUTE body '{…}'"), ". ", live.pools.some((pool) => pool.slots > 0) ? "A worker is there." : ["No worker is there yet: start one with ", h("code", {}, "warmq-worker"), "."])) : null,
       live.hold ? null : h("div", { class: "why stuck" }, h("strong", {}, "Holding is off"), h("p", {}, "Every job starts at once, paced; prefixes are written more than once.")),
       live.hold && live.unheld.length ? h("div", { class: "why held" }, h("strong", {}, `Holding is off for ${live.unheld.length === 1 ? "one route" : `${live.unheld.length} routes`}`), h("p", {}, live.unheld.map((name, index) => [index ? ", " : "", routeLink(name)]), ": their jobs start at once, paced.")) : null,
       live.admits ? null : h("div", { class: "why stuck" }, h("strong", {}, "Nothing is admitted"), h("p", {}, "The cursor of the inbox is missing: warmq doctor --repair.")),

@@ -51,7 +51,7 @@ export function table(caption, columns, rows, options) {
       ? h("button", { type: "button", class: "sort", "data-do": "sort", "data-sort": column.sort },
         column.label, h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? (order === "asc" ? "▲" : "▼") : ""))
       : column.label;
-    return h("th", { scope: "col", class: column.number ? "number" : null,
+    return h("th", { scope: "col", class: [column.number ? "number" : "", column.class === "tokens" ? "tokens" : ""].join(" ").trim() || null,
                      "aria-sort": isSorted ? (order === "asc" ? "ascending" : "descending") : null }, label);
   });
   const body = rows.map((row) => h("tr", { "data-key": id ? row[id] : null, "data-row": id ? row[id] : null },

@@ -32,6 +32,7 @@ export const workers = {
   title: "Pools and workers",
   read: (at) => ({ page: `workers${query({ offset: param(at, "offset") })}`, next: "families?show=busy&sort=work&limit=200" }),
   slow: true,
+  fromRedis: true,
   show: (at, { page, next }, live, may) => {
     const pools = new Map();
     for (const one of page.workers) {

@@ -29,7 +29,7 @@ const does = {
     page.on("pageerror", (error) => errors.push(String(error)));
     page.on("console", (message) => {
       // What the page handles is told by the browser all the same: a 404, a server that ends.
-      if (message.type() === "error" && !/status of 4\d\d|net::ERR_/.test(message.text())) errors.push(message.text());
+      if (message.type() === "error" && !/status of (4\d\d|503)|net::ERR_/.test(message.text())) errors.push(message.text());
     });
     await page.goto(url, { waitUntil: "commit" });
   },

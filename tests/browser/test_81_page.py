@@ -186,15 +186,85 @@ def test_the_switch_and_the_dead_letters(browser, tmp_path):
         browser.wait_text("Holding on", "#state")
 
 
-def test_a_stand_by_says_that_it_does_not_rule(browser, tmp_path):
+def test_a_stand_by_shows_no_figures_of_what_it_does_not_know(browser, tmp_path):
+    """Zeros of a scheduler that knows nothing read like an empty queue."""
     with Stack(tmp_path) as stack:
         stack.start_scheduler()
         stack.await_ruler()
+        stack.send(10)
+        stack.await_blocked("no worker")
         stack.start_scheduler("second")
         wait_until(lambda: stack.api("overview")["phase"] == "standing by", "a stand-by", 60)
         browser.open(stack.url)
-        browser.wait_text("This scheduler does not rule: standing by", "main")
+        browser.wait_text("This scheduler stands by", "main")
         browser.wait_text("standing by", "#state")
+        for view in ("overview", "families", "routes", "places"):
+            browser.do("hash", hash=f"#/{view}")
+            browser.wait_text("open its page", "main")
+            assert browser.eval("document.querySelectorAll('main .tile, main table').length") == 0
+        browser.do("hash", hash="#/jobs?state=waiting&route=triage")  # that is asked of Redis
+        browser.wait_text("This scheduler stands by", "main")
+        browser.wait("document.querySelector('main .filters') !== null")
+
+
+def test_old_figures_say_how_old_they_are(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(10)
+        stack.await_blocked("no worker")
+        browser.open(stack.url)
+        browser.wait_text("live", "#state")
+        stack.end("redis")
+        browser.wait_text("Redis is away", "#state")
+        browser.wait_text("What is shown is what was known before", "main .why")
+        browser.do("hash", hash="#/workers")
+        browser.wait_text("Redis does not answer", "main")
+        browser.do("hash", hash="#/overview")
+        browser.wait("document.querySelector('main .tile') !== null")
+        stack.kill("scheduler")
+        browser.wait_text("No news from the scheduler since ", "main .why.stuck")
+        browser.wait_text("no news from the scheduler", "#state")
+
+
+def test_a_page_that_was_cut_off_goes_on_by_itself(browser, tmp_path):
+    """The same address again, as behind a restart: nobody has to reload."""
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        browser.open(stack.url)
+        browser.wait_text("live", "#state")
+        text = stack.config.read_text()
+        stack.config.write_text(text.replace("127.0.0.1:0", stack.url[len("http://"):-1]))
+        stack.end("scheduler")
+        browser.wait_text("No news from the scheduler since ", "main .why.stuck")
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(7)
+        browser.wait_text("live", "#state")
+        browser.wait("document.querySelector('main .why.stuck') === null")
+        browser.wait_text("7", ".tile .figure")
+
+
+def test_a_changed_configuration_is_a_mark_on_the_event_line(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(3)
+        wait_until(lambda: stack.redis("HGET", "warmq:recent", "g:0"), "its parts to be stored")
+        stack.end("scheduler")
+        stack.config.write_text(stack.config.read_text().replace("price_input: 3", "price_input: 4"))
+        stack.start_scheduler()
+        stack.await_ruler()
+        browser.open(stack.url + "#/overview?range=week")
+        browser.wait_text("the configuration has changed: models", ".changes")
+        assert browser.eval("document.querySelectorAll('.changes .mark.config').length") == 1
+        browser.wait("document.querySelectorAll('[data-keep=chart-week-tokens] .lane .mark.config').length === 1")
+        mark = "document.querySelector('[data-keep=chart-week-tokens] .lane .mark.config')"
+        assert "the configuration has changed: models" in browser.eval(f"{mark}.title")
+        box = browser.eval(f"(({{ left, width, height }}) => [left, width, height])({mark}.getBoundingClientRect())")
+        assert box[0] > 0 and box[1] >= 8 and box[2] >= 8, "it can be seen"
+        assert "another configuration" in browser.text(".marks")
 
 
 def test_without_a_token_it_is_read_only_and_says_so(browser, tmp_path):
@@ -214,10 +284,11 @@ def test_on_a_narrow_screen_nothing_sticks_out(browser, tmp_path, dark):
     with Stack(tmp_path) as stack:
         stack.start_scheduler()
         stack.await_ruler()
-        stack.send(3, "a-route-with-a-name-as-long-as-a-name-can-be-in-this-world")
-        family = stack.family("a-route-with-a-name-as-long-as-a-name-can-be-in-this-world")
+        name = "AnameAsLongAsItCanBeOfOneWordOnlyWithNoPlaceWhereItCouldBeBroken"
+        stack.send(12, name)
+        family = stack.family(name)
         browser.open(stack.url, width=360, height=740, dark=dark)
-        route = "route/a-route-with-a-name-as-long-as-a-name-can-be-in-this-world"
+        route = f"route/{name}"
         for view in (*VIEWS, "places?everywhere=1", f"family/{family['id']}", route):
             browser.do("hash", hash=f"#/{view}")
             browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
