@@ -6,6 +6,11 @@ export function grouped(value) {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
+// Numbers of four digits and more in a sentence of the scheduler's, as elsewhere on the page.
+export function groupedIn(text) {
+  return text.replace(/(?<![\w:.-])\d{4,}(?![\w:.-]*\w)/g, (digits) => grouped(Number(digits)));
+}
+
 export function compact(value) {
   if (value === null || value === undefined) return "–";
   for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
@@ -204,7 +209,7 @@ export function blockedShort(family) {
 // The number that binds, if there is one: "90,000 a minute, 8,192 reserved by each".
 export function blockedDetail(family) {
   const found = /\((.*)\)$/.exec(family.blocked_on || "");
-  return found ? found[1].replace(/\d{4,}/g, (digits) => grouped(Number(digits))) : "";
+  return found ? groupedIn(found[1]) : "";
 }
 
 export function until(family, now) {

@@ -36,9 +36,9 @@ const REASONS = {
 const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "drain order", "slots", "nothing"];
 
 // What binds the family with most of these jobs: the number, until when, and what to do.
-function bindingWords(one, now) {
+function bindingWords(one, families, now) {
   const detail = [model.blockedDetail(one), model.until(one, now)].filter(Boolean).join(" · ");
-  return [h("span", {}, `${one.why} `), detail ? h("span", { class: "detail" }, detail) : null, one.advice ? h("span", { class: "advice" }, ` Advice: ${one.advice}.`) : null];
+  return [h("span", { class: "who" }, families === 1 ? one.route : `mostly ${one.route}`), h("span", {}, `${model.groupedIn(one.why)} `), detail ? h("span", { class: "detail" }, detail) : null, one.advice ? h("span", { class: "advice" }, ` Advice: ${one.advice}.`) : null];
 }
 
 function reasonRows(overview) {
@@ -48,8 +48,8 @@ function reasonRows(overview) {
   return h("ul", { class: "reasons" }, rows.map((kind) => {
     const one = overview.blocked[kind], most = one.most && one.most.blocked_kind === kind ? one.most : null;
     return h("li", { "data-key": kind }, h("a", { href: model.makeHash("families", "", { blocked: kind, show: "all" }) },
-      badge(model.blockedTone(kind), kind === "nothing" ? "may start" : model.blockedWord(kind)),
-      h("span", { class: "sentence" }, most ? bindingWords(most, overview.now_ms) : REASONS[kind]),
+      badge(model.blockedTone(kind), kind === "nothing" ? "may start" : most ? model.blockedShort(most) : model.blockedWord(kind)),
+      h("span", { class: "sentence" }, most ? bindingWords(most, one.families, overview.now_ms) : REASONS[kind]),
       h("svg", { class: `meter ${model.blockedTone(kind)}`, viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
         h("rect", { x: 0, y: 0, width: 100, height: 6, class: "track" }),
         h("rect", { x: 0, y: 0, width: Math.max(1, one.waiting * 100 / largest).toFixed(1), height: 6, class: "fill" })),

@@ -88,7 +88,7 @@ export function whyBox(family, now) {
   const extra = [model.blockedDetail(family), model.until(family, now)].filter(Boolean).join(" · ");
   return h("div", { class: `why ${tone}` },
     h("strong", {}, family.waiting > 0 || family.paused ? model.blockedShort(family) : "nothing waits"),
-    h("p", {}, family.waiting > 0 || family.paused ? family.why : family.running > 0 ? `What came of it runs: ${model.grouped(family.running)}.` : family.seen_ms ? `Its last job came ${model.age(family.seen_ms, now)} ago.` : "Nothing came yet."),
+    h("p", {}, family.waiting > 0 || family.paused ? model.groupedIn(family.why) : family.running > 0 ? `What came of it runs: ${model.grouped(family.running)}.` : family.seen_ms ? `Its last job came ${model.age(family.seen_ms, now)} ago.` : "Nothing came yet."),
     extra ? h("p", { class: "detail" }, extra) : null,
     family.advice ? h("p", { class: "advice" }, `Advice: ${family.advice}.`) : null);
 }

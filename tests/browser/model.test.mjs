@@ -152,3 +152,14 @@ test("jumps of all routes come in the order of time, and a change has its byte",
   assert.deepEqual(model.jumps(ledger).map((one) => one.route + one.at_ms), ["b3", "b2", "a1"]);
   assert.equal(model.changeWords({ kind: "date", part: "system", byte: 1234 }), "a date in the system part, from byte 1,234 on");
 });
+
+test("what is older than a day has its day, numbers in sentences are grouped, roles are words", () => {
+  const now = new Date(2026, 10, 24, 14, 7, 12).getTime();
+  assert.equal(model.moment(now - 3600000, now), "13:07:12");
+  assert.equal(model.moment(now - 26 * 3600000, now), "Mon 23 12:07");
+  assert.equal(model.moment(0, now), "–");
+  assert.equal(model.groupedIn("allows 90000 output tokens a minute, until 14:07:12, at 5cad5205, of 12"),
+    "allows 90,000 output tokens a minute, until 14:07:12, at 5cad5205, of 12");
+  assert.equal(model.roleWord("lead"), "writer");
+  assert.equal(model.roleWord("new one"), "new one");
+});

@@ -1,6 +1,7 @@
 """A person who sees the page for the first time can tell why a family does not run: one
 test for each reason, from the overview to the family's own page."""
 
+import json
 import subprocess
 
 import pytest
@@ -13,13 +14,27 @@ from test_85_money import store_hours
 def follow(browser, stack, word, sentence, route="triage"):
     """From the overview's reasons to the family: each page says the word, the last one the
     sentence."""
-    browser.open(stack.url)
+    browser.open(stack.url, width=1280, height=800)
     browser.wait_text(word, ".reasons")
+    browser.wait_text(route, ".reasons")
+    at_once(browser, ".reasons li")
     browser.do("click", selector=f".reasons a:has-text('{word}')")
     browser.wait_text(word, "tbody")
     browser.do("click", selector=f"td.name a:has-text('{route}')")
     browser.wait_text(sentence, ".why")
     assert word.lower() in browser.text(".why strong").lower()
+    at_once(browser, ".why")
+
+
+def at_once(browser, selector):
+    """It is read without a scroll, a click or a pointer: nothing hides or cuts it."""
+    assert browser.eval(f"""(() => {{
+      const one = document.querySelector({json.dumps(selector)}), box = one.getBoundingClientRect();
+      const texts = [...one.querySelectorAll("*")].filter((node) => node.innerText);
+      return scrollY === 0 && box.bottom < innerHeight && box.height > 0 && texts.length > 0 &&
+        texts.every((node) => node.checkVisibility({{ checkOpacity: true, checkVisibilityCSS: true }})
+          && node.scrollWidth <= Math.max(node.clientWidth, node.offsetWidth) + 1);
+    }})()"""), browser.eval(f"document.querySelector({json.dumps(selector)}).outerHTML")
 
 
 def test_because_its_prefix_is_being_written(browser, tmp_path):
@@ -95,11 +110,11 @@ def test_because_the_output_budget_is_used_up(browser, tmp_path):
         stack.send(30, max_tokens=1000)
         stack.await_blocked("budget", seconds=60)
         browser.open(stack.url)  # which limit binds, with its number, before anybody clicks
-        browser.wait_text("allows 4000 output tokens a minute, and they are used up", ".reasons")
+        browser.wait_text("allows 4,000 output tokens a minute, and they are used up", ".reasons")
         browser.wait_text("4,000 a minute, 1,000 reserved by each: 4 at once", ".reasons")
         browser.wait_text("Advice: answers have", ".reasons")
         follow(browser, stack, "budget",
-               "allows 4000 output tokens a minute, and they are used up.")
+               "allows 4,000 output tokens a minute, and they are used up.")
         browser.wait_text("output budget", ".why strong")
         browser.wait_text("1,000 reserved by each: 4 at once", ".why .detail")
         browser.wait_text("a max_tokens of", ".why .advice")

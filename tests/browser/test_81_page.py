@@ -111,12 +111,51 @@ def test_every_view_is_accessible_in_both_colours(browser, tmp_path):
             browser.do("hash", hash=f"#/{view}")
             browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
                          " && !document.querySelector('main h1').innerText.includes('WarmQ')")
-            for dark in (False, True) if view in ("overview", "families", "places") else (False,):
+            for dark, width in ((False, 1280), (True, 1280), (True, 390), (False, 390)):
                 browser.do("media", dark=dark)
+                browser.do("size", width=width, height=860)
                 found = [one for one in browser.do("axe") if one["impact"] in ("serious", "critical")]
                 if found:
-                    serious[f"{view}, {'dark' if dark else 'light'}"] = found
+                    serious[f"{view}, {'dark' if dark else 'light'}, {width}"] = found
         assert serious == {}
+
+
+# All that can be acted on, and what the keyboard has come to: its mark must be seen.
+REACHABLE = """[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+  .filter((one) => !one.disabled && one.tabIndex >= 0 && one.checkVisibility() && !one.closest('dialog'))
+  .map((one) => { one.dataset.seen = one.dataset.seen || ''; return one; }).length"""
+HERE = """(() => { const one = document.activeElement, style = getComputedStyle(one);
+  if (one === document.body) return 'end';
+  one.dataset.seen = 'yes';
+  return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 ? 'seen'
+    : 'no mark at ' + one.outerHTML.slice(0, 120); })()"""
+MISSED = """[...document.querySelectorAll('[data-seen=""]')].filter((one) => one.checkVisibility()).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def test_every_action_is_reached_by_the_keyboard_and_marked(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 6)
+        stack.send(12)
+        stack.enqueue(["{}"], reply="dead")
+        stack.collect(12, 60, "to-6")
+        family = stack.family()["id"]
+        stack.kill("provider")  # nothing moves any more
+        browser.open(stack.url, width=1280, height=860)
+        unlock(browser)
+        for view in VIEWS + [f"family/{family}", "route/triage"]:
+            browser.do("hash", hash=f"#/{view}")
+            browser.wait(f"location.hash === '#/{view}' && document.querySelector('main h1') !== null"
+                         " && !document.querySelector('main h1').innerText.includes('WarmQ')")
+            browser.eval("document.activeElement.blur(); window.getSelection().removeAllRanges();"
+                         " document.querySelector('.skip').focus()")
+            count = browser.eval(REACHABLE)
+            for _ in range(count + 2):
+                here = browser.eval(HERE)
+                if here == "end":
+                    break
+                assert here == "seen", f"{view}: {here}"
+                browser.do("press", text="Tab")
+            assert browser.eval(MISSED) == [], view
 
 
 def test_it_goes_by_the_keyboard(browser, tmp_path):
