@@ -1,6 +1,7 @@
 #include "scheduler/ruler_batch.h"
 
 #include "scheduler/ruler_core.h"
+#include "scheduler/ruler_family.h"
 #include "scheduler/ruler_unheld.h"
 
 #include <stdlib.h>
@@ -262,7 +263,7 @@ write_family(struct ruler *ruler, const struct ruler_family *family,
 	call_text(out, known->budgets[family->budget].name);
 	call_integer(out, flags);
 	call_integer(out, (int64_t)family->hold_max_ms);
-	call_integer(out, family->input);
+	call_integer(out, ruler_family_input(family));
 	call_integer(out, family->output);
 	put_lane(text, family->id);
 	write_text(ruler, out);
@@ -297,7 +298,7 @@ write_families(struct ruler *ruler, struct call_list *out)
 		write_family(ruler, family, out);
 		family->stored = true;
 		family->stored_markable = family->markable;
-		family->stored_input = family->input;
+		family->stored_input = ruler_family_input(family);
 		family->stored_output = family->output;
 		family->stored_hold_max_ms = family->hold_max_ms;
 	}
@@ -411,7 +412,7 @@ tell_family(struct ruler *ruler, uint64_t now_ms, const struct ruler_batch_famil
 	admitted->oldest_ms = it->oldest_ms;
 	admitted->hold_max_ms = family->hold_max_ms;
 	admitted->ttl_ms = family->ttl_ms;
-	admitted->input_tokens = family->input;
+	admitted->input_tokens = ruler_family_input(family);
 	admitted->output_tokens = family->output;
 	ruler_core_tell(ruler, now_ms, &event);
 }

@@ -3,9 +3,10 @@
 #include "scheduler/ruler_batch.h"
 #include "scheduler/ruler_core.h"
 
-#define SUFFIX_TIMES  4  /* a job has its own estimate if it differs so much */
-#define SUFFIX_TOKENS 64 /* and is not tiny */
-#define SAMPLES_MAX   16 /* weight of the past in an estimate */
+#define SUFFIX_TIMES  4        /* a job has its own estimate if it differs so much */
+#define SUFFIX_TOKENS 64       /* and is not tiny */
+#define SAMPLES_MAX   16       /* weight of the past in an estimate */
+#define INPUT_MAX     99999999 /* its column */
 
 static uint32_t
 mix(uint32_t mean, uint32_t samples, uint32_t value)
@@ -73,6 +74,12 @@ fill_family(struct ruler *ruler, uint64_t now_ms, struct ruler_family *family,
 	copy_field(family->route, sizeof(family->route), job->route);
 }
 
+uint32_t
+ruler_family_input(const struct ruler_family *family)
+{
+	return (uint32_t)MIN((uint64_t)family->input + family->ungated, INPUT_MAX);
+}
+
 /* What gates, were its leaf shared: that is for the next ruler, who sees no job. */
 static uint32_t
 gates_if_shared(const struct ruler_family *family, const struct event_model *model)
@@ -83,14 +90,23 @@ gates_if_shared(const struct ruler_family *family, const struct event_model *mod
 	return lineage_gates(&lineage, model->needs_marker, model->minimum_tokens);
 }
 
+/* What holds the family back, and what is paid for in full because nothing does. */
+static void
+set_gates(struct ruler_family *family, const struct event_model *model)
+{
+	uint32_t gates = lineage_gates(&family->lineage, model->needs_marker,
+	                               model->minimum_tokens);
+
+	family->gates = gates & ~(1u << (family->lineage.count - 1));
+	family->ungated = lineage_ungated(&family->lineage, gates);
+}
+
 /* The lineage as this job has it, with what is known of its nodes. */
 static void
 merge_lineage(struct ruler *ruler, struct ruler_family *family,
               const struct ruler_job *job)
 {
 	struct event model = ruler_known_model_event(&ruler->known, family->model);
-	uint32_t leaf = 1u << (job->lineage.count - 1);
-	uint32_t gates;
 
 	family->lineage = job->lineage;
 	for (uint32_t i = 0; job->split && i < family->lineage.count; i++) {
@@ -102,10 +118,19 @@ merge_lineage(struct ruler *ruler, struct ruler_family *family,
 		if (ruler->known.nodes[at].flags & RULER_NODE_SHARED)
 			node->flags |= LINEAGE_SHARED;
 	}
-	gates = lineage_gates(&family->lineage, model.model.needs_marker,
-	                      model.model.minimum_tokens);
-	family->gates = gates & ~leaf;
-	family->markable = gates_if_shared(family, &model.model) & leaf;
+	set_gates(family, &model.model);
+	family->markable =
+		gates_if_shared(family, &model.model) & 1u << (family->lineage.count - 1);
+}
+
+/* The first job after a rebuild tells again how large the prefix is. */
+static void
+take_apart(struct ruler_family *family)
+{
+	if (!family->input_is_whole)
+		return;
+	family->input_is_whole = false;
+	family->input -= MIN(family->input, family->ungated);
 }
 
 /* Another family's lineage knows a node that is shared since now. */
@@ -115,7 +140,6 @@ spread_shared(struct ruler *ruler, uint32_t node, struct id128 id)
 	uint32_t place = ruler->known.nodes[node].first_family;
 	struct ruler_family *family;
 	struct event model;
-	uint32_t leaf;
 	bool found = false;
 
 	if (place == RULER_SHELF_NONE)
@@ -130,10 +154,7 @@ spread_shared(struct ruler *ruler, uint32_t node, struct id128 id)
 	if (!found) /* its place was given to another one */
 		return;
 	model = ruler_known_model_event(&ruler->known, family->model);
-	leaf = 1u << (family->lineage.count - 1);
-	family->gates = lineage_gates(&family->lineage, model.model.needs_marker,
-	                              model.model.minimum_tokens) &
-	                ~leaf;
+	set_gates(family, &model.model);
 	family->stored_shared =
 		family->lineage.nodes[family->lineage.count - 1].flags & LINEAGE_SHARED;
 	ruler_batch_family(ruler, place)->record = true;
@@ -172,16 +193,18 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 	family->streams = job->streams;
 	family->ttl_ms = job->ttl_ms;
 	family->seen_ms = now_ms;
+	if (!told) /* else it was counted the first time */
+		sight_nodes(ruler, now_ms, place, job);
+	merge_lineage(ruler, family, job);
+	take_apart(family);
 	odd = !fresh && (differs(family->input, job->input_tokens) ||
 	                 differs(family->output, job->output_tokens));
-	if (!told) { /* else it was counted the first time */
-		sight_nodes(ruler, now_ms, place, job);
+	if (!told) {
 		family->input = mix(family->input, family->samples, job->input_tokens);
 		family->output = mix(family->output, family->samples, job->output_tokens);
 		family->samples++;
 		ruler->health.admitted++;
 	}
-	merge_lineage(ruler, family, job);
 	if (!job->now &&
 	    (family->hold_max_ms == 0 || job->hold_max_ms < family->hold_max_ms))
 		family->hold_max_ms = job->hold_max_ms;
@@ -190,7 +213,7 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 	if (!was_named || family->markable != family->stored_markable ||
 	    gates != family->gates || shared != family->stored_shared ||
 	    family->hold_max_ms != family->stored_hold_max_ms ||
-	    is_off(family->stored_input, family->input) ||
+	    is_off(family->stored_input, ruler_family_input(family)) ||
 	    is_off(family->stored_output, family->output))
 		ruler_batch_family(ruler, place)->record = true;
 	family->stored_shared = shared;

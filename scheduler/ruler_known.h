@@ -48,10 +48,13 @@ struct ruler_family {
 	struct lineage lineage;       /* root first; flags as of the last admission */
 	uint16_t pool, budget, model; /* places in the names */
 	bool split, opaque, tail_marked, streams, paused;
-	bool stored;      /* its record exists, as far as we know */
-	bool names_model; /* else its record is older than this field */
-	uint32_t gates;   /* ancestors that the record lists, as bits */
-	uint32_t input, output, stored_input, stored_output; /* estimates */
+	bool stored;            /* its record exists, as far as we know */
+	bool names_model;       /* else its record is older than this field */
+	uint32_t gates;         /* ancestors that the record lists, as bits */
+	uint32_t input, output; /* estimates: means of the tails, of the answers */
+	uint32_t ungated; /* and of the prefix, what each job pays: lineage_ungated() */
+	uint32_t stored_input, stored_output; /* ruler_family_input(), and `output` */
+	bool input_is_whole; /* read back: `input` has what was ungated then in it */
 	uint32_t samples;
 	uint64_t hold_max_ms, stored_hold_max_ms; /* 0: no held job yet */
 	uint64_t ttl_ms;                          /* of its markers; 0: the model's */

@@ -210,7 +210,8 @@ add_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, uint32_
 	}
 	if (odd) {
 		element.has_estimate = true;
-		element.input = job->input_tokens;
+		element.input = (uint64_t)job->input_tokens +
+		                ruler->known.families[place].ungated;
 		element.output = job->output_tokens;
 	}
 	if (job->slim) {

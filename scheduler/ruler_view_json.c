@@ -1,5 +1,7 @@
 #include "scheduler/ruler_view_json.h"
 
+#include "scheduler/ruler_family.h"
+
 #include <stdio.h>
 
 #define UNHELD " Holding is off for its route: nobody waits for its prefix."
@@ -440,7 +442,7 @@ ruler_view_json_members(const struct ruler *ruler, uint32_t place,
 	ruler_view_json_bool(out, "paused", family->paused);
 	put_core(ruler, family, use, out);
 	ruler_view_json_number(out, "hold_max_ms", family->hold_max_ms);
-	ruler_view_json_number(out, "input_estimate", family->input);
+	ruler_view_json_number(out, "input_estimate", ruler_family_input(family));
 	ruler_view_json_number(out, "output_estimate", family->output);
 	ruler_view_json_sum(out, &family->sum);
 }

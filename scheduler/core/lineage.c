@@ -55,3 +55,17 @@ lineage_gates(const struct lineage *chain, bool needs_marker, uint32_t minimum_t
 		bits |= 1u << ancestor;
 	return bits;
 }
+
+uint32_t
+lineage_ungated(const struct lineage *chain, uint32_t gates)
+{
+	uint32_t all, covered = 0;
+
+	VERIFY(chain->count > 0);
+	VERIFY(chain->count <= LINEAGE_MAX);
+	all = chain->nodes[chain->count - 1].tokens;
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (gates & 1u << i)
+			covered = chain->nodes[i].tokens;
+	return all > covered ? all - covered : 0;
+}

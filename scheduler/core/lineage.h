@@ -41,4 +41,8 @@ struct lineage {
 uint32_t lineage_gates(const struct lineage *chain, bool needs_marker,
                        uint32_t minimum_tokens);
 
+/* Tokens of the prefix that stand behind the deepest of these gates: nobody keeps them
+ * for the next job, so each one pays them in full.  0 where sizes are not known. */
+uint32_t lineage_ungated(const struct lineage *chain, uint32_t gates);
+
 #endif

@@ -159,6 +159,41 @@ def test_estimates_follow_max_tokens_and_odd_jobs_carry_their_own(scheduler, inb
     assert waiting[3].startswith(f"{id}/") and waiting[3].endswith(",4000")
 
 
+def input_estimate(inbox):
+    """Of the only family with jobs: columns 25 to 32 of its record."""
+    (family,) = elements(inbox)
+    return int(inbox.redis.hget(inbox.key("families"), family)[24:32])
+
+
+def test_a_prefix_that_nothing_keeps_counts_against_the_input_limit(scheduler, inbox):
+    """20,000 bytes are some 5,000 tokens.  The first job pays for them; when a second one
+    shares them they are written once, which `claim` charges to whom it lets write."""
+    id = inbox.add(upstream="claude", body=body("x" * 20000, "first"))
+    admitted(inbox, id)
+    assert 4000 < input_estimate(inbox) < 6000
+    id = inbox.add(upstream="claude", body=body("x" * 20000, "second"))
+    admitted(inbox, id)
+    wait_until(lambda: input_estimate(inbox) < 100, "the shared prefix to be left out")
+    assert all("/" not in element for element in only(elements(inbox)))
+
+
+def test_without_markers_each_job_counts_whole_also_after_a_restart(server, inbox):
+    config = CONFIG.replace("markers: auto", "markers: never")
+    with Scheduler(server, config=config) as scheduler:
+        for n in range(3):
+            id = inbox.add(upstream="claude", body=body("x" * 20000, f"q{n}"))
+        admitted(inbox, id)
+        before = input_estimate(inbox)
+        assert 4000 < before < 6000
+        scheduler.kill()
+    with Scheduler(server, config=config, name="next"):
+        for n in range(30):
+            id = inbox.add(upstream="claude", body=body("x" * 20000, f"r{n}"))
+        admitted(inbox, id)
+        assert abs(input_estimate(inbox) - before) < 100
+        assert all("/" not in element for element in only(elements(inbox)))
+
+
 # ---- lists and times -------------------------------------------------------------------
 
 

@@ -108,6 +108,19 @@ START_TEST(lineage_of_one_node_has_no_ancestor)
 }
 END_TEST
 
+START_TEST(lineage_what_no_gate_covers_is_paid_by_each_job)
+{
+	struct lineage chain = chain_of(0, 0, 0);
+
+	ck_assert_uint_eq(lineage_ungated(&chain, 0), 30000);
+	ck_assert_uint_eq(lineage_ungated(&chain, T), 20000);
+	ck_assert_uint_eq(lineage_ungated(&chain, T | S), 10000);
+	ck_assert_uint_eq(lineage_ungated(&chain, M), 0);
+	chain.nodes[2].tokens = 0; /* unknown */
+	ck_assert_uint_eq(lineage_ungated(&chain, S), 0);
+}
+END_TEST
+
 START_TEST(lineage_an_empty_chain_dies)
 {
 	struct lineage chain = { .count = 0 };
@@ -124,5 +137,6 @@ SUITE_MAIN_WITH_DEATHS(
                    lineage_leaves_out_what_cannot_be_marked,
                    lineage_leaves_out_what_is_below_the_minimum,
                    lineage_without_markers_every_shared_node_gates,
-                   lineage_of_one_node_has_no_ancestor),
+                   lineage_of_one_node_has_no_ancestor,
+                   lineage_what_no_gate_covers_is_paid_by_each_job),
 	SUITE_LIST(lineage_an_empty_chain_dies))
