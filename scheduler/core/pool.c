@@ -253,8 +253,9 @@ pool_plan(struct core *core, uint32_t index)
 	elect(core, index);
 }
 
-/* Free slots although we believe them to be needed: our estimates are old.  The ranks
- * say who was active longest and is drained most likely. */
+/* Free slots although we believe them to be needed, or beside jobs that might start: our
+ * estimates are old, or a limit of the account binds.  The ranks say who was active
+ * longest and is drained most likely. */
 void
 pool_take_short(struct core *core, const struct event_short *event)
 {
@@ -265,12 +266,13 @@ pool_take_short(struct core *core, const struct event_short *event)
 		return;
 	pool = &core->pools[index];
 	pool->short_ms = core->now_ms;
-	if (pool->load < pool->slots)
-		return;
-	MARK(pool_looks_where_work_should_be);
 	for (uint32_t i = pool->ready.head; i != LIST_NONE && looks < LOOKS_MAX;
-	     i = core->family_home[i].next, looks++)
+	     i = core->family_home[i].next, looks++) {
+		if (pool->load < pool->slots && core->families[i].waiting == 0)
+			continue;
+		MARK(pool_looks_where_work_should_be);
 		family_look(core, i);
+	}
 }
 
 void

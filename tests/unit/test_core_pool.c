@@ -280,6 +280,27 @@ START_TEST(pool_learns_from_idle_slots_that_its_estimates_are_old)
 }
 END_TEST
 
+/* 19 jobs would not fill 100 slots, so free ones are no wonder; that the jobs wait is. */
+START_TEST(pool_looks_why_few_jobs_wait_beside_free_slots)
+{
+	struct core_rig *rig = core_rig_fresh(100);
+	struct event event = { .kind = EVENT_BUDGET };
+
+	(void)core_rig_admit(rig, "A", 2);
+	drain(rig);
+	event.budget.id = rig->core->pacers[0].id;
+	event.budget.pace_max = 2;
+	core_rig_feed(rig, &event);
+	rig->knobs.job_ms = 60000;
+	(void)core_rig_admit(rig, "A", 19);
+	core_rig_run(rig, 3000);
+	ck_assert_uint_gt(family_at(rig, 0)->waiting, 0);
+	ck_assert_uint_lt(rig->core->pools[0].load, rig->core->pools[0].slots);
+	ck_assert(pacer_is_bound(rig->core, &rig->core->pacers[0]));
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pool_does_not_switch_when_the_budget_holds_the_active_family)
 {
 	struct core_rig *rig = core_rig_fresh(20);
@@ -471,6 +492,7 @@ SUITE_MAIN("core_pool", pool_drains_one_family_before_it_starts_the_next,
            pool_does_not_switch_when_the_budget_holds_the_active_family,
            pool_leaves_what_a_parked_account_cannot_use_to_others,
            pool_leaves_what_a_pace_does_not_use_to_others,
+           pool_looks_why_few_jobs_wait_beside_free_slots,
            pool_leaves_what_a_bound_account_does_not_use_to_others,
            pool_begins_no_more_than_fits_beside_a_parked_account,
            pool_zero_sharing_is_a_plain_queue,
