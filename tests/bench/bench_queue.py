@@ -36,6 +36,7 @@ BULLMQ = os.path.join(HERE, "bullmq")
 # Four entries to a node: an XDEL walks its node, and 200-byte bodies would put 16 there.
 SETTINGS = ["--save", "", "--appendonly", "no", "--stream-node-max-entries", "4"]
 LIMITS = {"batch": (12.0, 7.0), "one": (20.0, 3.5)}  # us per job, times BullMQ
+BULLMQ_US = 65.0  # of Redis CPU per job on the machine for which those us were set
 BYTES_MAX = 320
 
 
@@ -110,6 +111,24 @@ def report(results):
               f"{statistics.median(run['jobs_per_s'] for run in runs):>10.0f}   {parts}")
 
 
+def ceiling(runs, peers, most):
+    """Whether us of Redis CPU are low enough, and the line that says so.
+
+    On a machine that is slower than the one for which `most` was set, as BullMQ in the same
+    run shows, it is what they come to there that decides (docs/decisions/0083)."""
+    us = statistics.median(run["cpu_us"] for run in runs)
+    text = f"{us:.2f} us of Redis CPU per job, at most {most:.0f}"
+    if not peers:
+        return us <= most, text
+    here = statistics.median(peer["cpu_us"] for peer in peers)
+    there = BULLMQ_US * statistics.median(
+        run["cpu_us"] / peer["cpu_us"] for run, peer in zip(runs, peers))
+    text += f"; {there:.2f} where BullMQ takes {BULLMQ_US:.0f}"
+    if here > BULLMQ_US:
+        return there <= most, f"{text}, which decides: here it takes {here:.0f}"
+    return us <= most, f"{text}, not {here:.0f}"
+
+
 def judge(results, memory):
     """Prints each requirement with what was measured; answers how many are missed."""
     missed = 0
@@ -120,8 +139,8 @@ def judge(results, memory):
         print(f"{'ok  ' if fine else 'MISS'}  {text}")
 
     for arm, (us_max, ratio_min) in LIMITS.items():
-        us = statistics.median(run["cpu_us"] for run in results[arm])
-        require(f"{arm}: {us:.2f} us of Redis CPU per job, at most {us_max:.0f}", us <= us_max)
+        fine, text = ceiling(results[arm], results.get("bullmq"), us_max)
+        require(f"{arm}: {text}", fine)
         if "bullmq" in results:
             pairs = list(zip(results["bullmq"], results[arm]))
             cpu = [peer["cpu_us"] / own["cpu_us"] for peer, own in pairs]
@@ -169,4 +188,5 @@ def main():
     sys.exit(1 if missed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
