@@ -18,6 +18,7 @@
 
 #define BACK_OFF_MS_MIN 100
 #define BACK_OFF_MS_MAX 5000
+#define DOWN_TOLD_MS    60000 /* between two lines that say the same of an outage */
 #define MEASURE_MS      10000 /* between two looks at Redis's clock */
 #define CLOCK_BACK_MS   1000  /* so far back it is a step, not noise */
 #define STOP_MS         2000  /* to give the rule up in order */
@@ -40,7 +41,9 @@ struct shell {
 	bool greeted; /* the ruler was told of the connection */
 	bool stopping, closing;
 	uint64_t back_off_ms;
-	uint64_t last_ms;                /* the latest time the ruler was told */
+	uint64_t down_told_ms; /* monotonic, when the log last said so; 0: connected */
+	char down_reason[200]; /* and why, then */
+	uint64_t last_ms;      /* the latest time the ruler was told */
 	uint64_t stop_by_ms, measure_ms; /* monotonic */
 	enum shell_exit exit;
 	struct log_site sites[64]; /* by the words of a note */
@@ -225,6 +228,7 @@ on_main_ready(struct redis *redis, void *data)
 
 	(void)redis;
 	log_info("connected", LOG_TEXT("redis", shell->url_text));
+	shell->down_told_ms = 0;
 	greet(shell);
 }
 
@@ -237,6 +241,22 @@ next_back_off(struct shell *shell)
 	return wait_ms;
 }
 
+/* An outage is told at once, when its reason changes, and once a minute. */
+static void
+tell_down(struct shell *shell, const char *reason, uint64_t wait_ms)
+{
+	uint64_t now_ms = monotonic_ms();
+
+	if (shell->down_told_ms > 0 && now_ms - shell->down_told_ms < DOWN_TOLD_MS &&
+	    strncmp(shell->down_reason, reason, sizeof(shell->down_reason) - 1) == 0)
+		return;
+	(void)snprintf(shell->down_reason, sizeof(shell->down_reason), "%s", reason);
+	shell->down_told_ms = now_ms;
+	log_warning("no connection to Redis; trying again until there is one",
+	            LOG_TEXT("redis", shell->url_text), LOG_TEXT("reason", reason),
+	            LOG_NUMBER("retry_ms", wait_ms));
+}
+
 static uint64_t
 on_main_down(struct redis *redis, int error, const char *message, void *data)
 {
@@ -244,11 +264,10 @@ on_main_down(struct redis *redis, int error, const char *message, void *data)
 	uint64_t wait_ms = next_back_off(shell);
 
 	(void)redis;
+	(void)error;
 	if (shell->closing)
 		return REDIS_STAY_DOWN;
-	log_warning("connection to Redis lost", LOG_TEXT("redis", shell->url_text),
-	            LOG_TEXT("reason", message), LOG_ERROR(error),
-	            LOG_NUMBER("retry_ms", wait_ms));
+	tell_down(shell, message, wait_ms);
 	if (shell->greeted)
 		ruler_lost(shell->ruler, now(shell));
 	shell->greeted = false;
