@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXT_SIZE 256
+#define REASON_UNCACHEABLE 1 /* docs/PROTOCOL.md, lane record, column 3 */
+#define TEXT_SIZE          256
 
 static bool
 find_lane(const struct snapshot *snapshot, struct span id, struct protocol_lane *ret_lane)
@@ -68,6 +69,19 @@ print_state(const struct protocol_lane *lane, uint64_t now_ms, char *ret_text,
 		break;
 	}
 	VERIFY(false);
+}
+
+/* The same of a family's own place, whose record says whether a marker can stand there.
+ */
+static void
+print_own_state(const struct protocol_family *family, const struct protocol_lane *lane,
+                uint64_t now_ms, char *ret_text, size_t size)
+{
+	if (lane->gate == PROTOCOL_BYPASS && lane->reason == REASON_UNCACHEABLE &&
+	    !(family->flags & PROTOCOL_MARKABLE))
+		snprintf(ret_text, size, "not held: no cache marker");
+	else
+		print_state(lane, now_ms, ret_text, size);
 }
 
 /* Slots of the live workers of a pool, and how many are busy. */
@@ -191,7 +205,7 @@ view_family(const struct snapshot *snapshot, const char *family)
 		return NULL;
 	lanes = record.lanes;
 	if (protocol_list_next(&lanes, &id) && find_lane(snapshot, id, &lane))
-		print_state(&lane, snapshot->now_ms, state, sizeof state);
+		print_own_state(&record, &lane, snapshot->now_ms, state, sizeof state);
 	if (is_unheld(snapshot, &record)) /* whatever its lane says */
 		print_unheld(snapshot, state, sizeof state);
 	if (backlog > 0)

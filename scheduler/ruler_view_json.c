@@ -118,6 +118,14 @@ minimum_of(const struct ruler *ruler, const struct ruler_family *family)
 	return ruler_known_model_event(&ruler->known, family->model).model.minimum_tokens;
 }
 
+/* Nothing asks its provider to keep the prefix. */
+static bool
+is_unmarked(const struct ruler_family *family, const struct core_lane_view *leaf)
+{
+	return leaf->gate == LANE_BYPASS && leaf->reason == LANE_REASON_UNCACHEABLE &&
+	       !family->markable;
+}
+
 static void
 put_state(const struct ruler *ruler, const struct ruler_family *family,
           const struct core_lane_view *lane, bool elected, struct buffer *out)
@@ -153,6 +161,9 @@ put_state(const struct ruler *ruler, const struct ruler_family *family,
 		               minimum_of(ruler, family));
 	else if (lane->reason == LANE_REASON_UNSHARED)
 		(void)snprintf(text, sizeof(text), "not shared: one job only so far");
+	else if (is_unmarked(family, lane))
+		(void)snprintf(text, sizeof(text),
+		               "not held: it carries no cache marker");
 	else
 		(void)snprintf(text, sizeof(text), "not held: %s",
 		               lane_reason_text(lane->reason));
@@ -293,6 +304,24 @@ put_why(const struct ruler *ruler, const struct ruler_family *family,
 	ruler_view_json_text(out, "why", span_from(text));
 }
 
+static void
+put_marker_advice(const struct ruler *ruler, size_t upstream, char *ret_text, size_t size)
+{
+	const struct ruler_upstream *of = upstream < ruler->config->upstreams_count
+	                                          ? &ruler->config->upstreams[upstream]
+	                                          : NULL;
+
+	if (of && !of->markers)
+		(void)snprintf(ret_text, size,
+		               "if the server of %.*s knows cache_control, say `markers: "
+		               "auto` there: each job pays its whole prompt now",
+		               (int)of->name.len, of->name.data);
+	else
+		(void)snprintf(
+			ret_text, size,
+			"warmq explain says why no marker can stand in its requests");
+}
+
 /* What to do about it, where there is something to do. */
 static void
 put_advice(const struct ruler *ruler, const struct ruler_family *family,
@@ -318,6 +347,8 @@ put_advice(const struct ruler *ruler, const struct ruler_family *family,
 		               "raise the cap at the provider, then say: warmq budget "
 		               "unpark %s",
 		               budget->name);
+	else if (is_unmarked(family, &view->lanes[view->lanes_count - 1]))
+		put_marker_advice(ruler, budget->upstream, text, sizeof(text));
 	if (text[0])
 		ruler_view_json_text(out, "advice", span_from(text));
 }

@@ -177,6 +177,12 @@ def test_a_prefix_that_nothing_keeps_counts_against_the_input_limit(scheduler, i
     assert all("/" not in element for element in only(elements(inbox)))
 
 
+def advised(scheduler, family):
+    """What the page says of it, once a worker is there and only advice is left."""
+    seen = scheduler.json(f"/api/v1/families/{family}")
+    return seen if "markers" in seen.get("advice", "") else None
+
+
 def test_without_markers_each_job_counts_whole_also_after_a_restart(server, inbox):
     config = CONFIG.replace("markers: auto", "markers: never")
     with Scheduler(server, config=config) as scheduler:
@@ -185,6 +191,11 @@ def test_without_markers_each_job_counts_whole_also_after_a_restart(server, inbo
         admitted(inbox, id)
         before = input_estimate(inbox)
         assert 4000 < before < 6000
+        (family,) = elements(inbox)
+        Worker(inbox, pool="default")
+        seen = wait_until(lambda: advised(scheduler, family), "the advice")
+        assert seen["state"] == "not held: it carries no cache marker"
+        assert "`markers: auto`" in seen["advice"] and "claude" in seen["advice"]
         scheduler.kill()
     with Scheduler(server, config=config, name="next"):
         for n in range(30):
