@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from fleet import ROOT
-from prometheus import RULES, documented
+from prometheus import DOCUMENT, RULES, documented
 
 DASHBOARD = ROOT / "deploy" / "grafana" / "warmq.json"
 BROWSER = ROOT / "tests" / "browser"  # has what npm installs
@@ -92,3 +92,32 @@ def test_the_dashboard_is_as_grafanas_own_schema_has_it(tmp_path):
     board["panels"][2]["gridpos"] = board["panels"][2].pop("gridPos")
     said = schema_says(board, tmp_path)
     assert 'Type \'"somehow"\' is not assignable' in said and "'\"gridpos\"' does not exist" in said
+
+
+def test_the_table_of_alerts_is_that_of_the_file():
+    text = (RULES / "warmq.alerts.yaml").read_text(encoding="utf-8")
+    told = dict(re.findall(r"- alert: (\w+).*?severity: (\w+)", text, re.S))
+    table = {name: row[1] for row in re.findall(r"^\| (`Warmq.*?) \| (\w+) \|", DOCUMENT.read_text(
+        encoding="utf-8"), re.M) for name in re.findall(r"`(\w+)`", row[0])}
+    assert table == told and len(told) > 15
+
+
+def test_each_panel_has_its_place_its_unit_and_a_sentence():
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken = {}
+    for panel in panels:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24 and at["w"] > 0 and at["h"] > 0, panel["title"]
+        for x in range(at["x"], at["x"] + at["w"]):
+            for y in range(at["y"], at["y"] + at["h"]):
+                assert (x, y) not in taken, f"{panel['title']} covers {taken[x, y]}"
+                taken[x, y] = panel["title"]
+    assert {y for _, y in taken} == set(range(max(y for _, y in taken) + 1)), "an empty band"
+    for panel in panels:
+        if panel["type"] == "row":
+            continue
+        assert len(panel.get("description", "")) > 15, f"{panel['title']} says nothing"
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert all(target.get("legendFormat") for target in panel["targets"]
+                   if len(panel["targets"]) > 1), panel["title"]
