@@ -110,8 +110,12 @@ remember_writer(struct ruler *ruler, uint64_t at_ms, const struct protocol_event
 	if (line->usage.written <= 0 && line->usage.billed_written <= 0)
 		return;
 	ruler->writers[ruler->writers_serial++ % RULER_WRITERS_MAX] =
-		(struct ruler_writer){ line->family, at_ms, ruler_line_role(line->role),
-		                       line->usage };
+		(struct ruler_writer){
+			id_is_none(line->family) ? line->lane.node : line->family, at_ms,
+			line->kind == PROTOCOL_EVENT_TICKET ? LANE_TICKET
+							    : ruler_line_role(line->role),
+			line->usage
+		};
 }
 
 static void
@@ -137,6 +141,8 @@ count_line(struct ruler *ruler, uint64_t at_ms, const struct protocol_event *lin
 {
 	if (line->kind == PROTOCOL_EVENT_DONE)
 		count_usage(ruler, at_ms, line);
+	else if (line->kind == PROTOCOL_EVENT_TICKET)
+		remember_writer(ruler, at_ms, line);
 	else if (line->kind == PROTOCOL_EVENT_DEAD)
 		ruler->health.dead++;
 }

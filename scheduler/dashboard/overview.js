@@ -63,7 +63,7 @@ function noteList(notes, now) {
   return h("ol", { class: "notes" }, notes.map((note) => h("li", { class: note.level },
     h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.moment(note.at_ms, now)),
     h("span", {}, note.route ? [routeLink(note.route), " "] : null, note.budget ? [h("code", {}, note.budget), " "] : null,
-      note.text, note.family ? [" ", familyLink(note.family)] : null))));
+      note.text, note.family ? [" (", familyLink(note.family), ")"] : null))));
 }
 
 function tokensTile(history) {
@@ -95,7 +95,7 @@ const MARKS = [["version", "new version"], ["spike", "creation spike"], ["notice
 function changeList(changes) {
   if (changes.length === 0) return h("p", { class: "empty" }, "No new prefix, no restart, no account parked, no switch.");
   return h("ol", { class: "changes" }, changes.slice(0, 10).map((one) => h("li", {}, h("span", { class: `mark ${one.kind}`, "aria-hidden": "true" }), h("time", { datetime: new Date(one.at_ms).toISOString() }, model.day(one.at_ms)),
-    h("span", {}, one.route ? [routeLink(one.route), " "] : null, one.budget ? [h("code", {}, one.budget), " "] : null, one.words, one.family ? [" ", familyLink(one.family)] : null))));
+    h("span", {}, one.route ? [routeLink(one.route), " "] : null, one.budget ? [h("code", {}, one.budget), " "] : null, one.words, one.family ? [" (", familyLink(one.family), ")"] : null))));
 }
 
 function rangeLinks(range) {

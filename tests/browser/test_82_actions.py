@@ -137,3 +137,7 @@ def test_from_the_list_a_family_is_paused_warmed_and_cancelled(browser, tmp_path
         browser.do("click", selector="dialog button:has-text('Warm')")
         browser.wait_text("One request writes it now.", "#toast")
         wait_until(lambda: stack.api(f"families/{id}")["state"] == "checking", "the entry", 30)
+        browser.do("hash", hash=f"#/family/{id}")  # who wrote it, if no job has?
+        browser.wait_text("warm-up", "main [aria-label='Requests that wrote']")
+        [writer] = stack.api(f"families/{id}/writers")["writers"]
+        assert writer["role"] == "ticket" and writer["written"] == stack.stats()["tokens_written"]

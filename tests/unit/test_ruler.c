@@ -918,7 +918,7 @@ START_TEST(ruler_finds_again_which_places_are_marked)
 	               (unsigned long long)rig.now_ms + 200000, 0);
 	rig_rule_over(&rig, families, lanes);
 	ck_assert_int_eq(phase(), RULER_RULING);
-	ck_assert(has_said("memory is complete: 1 families, 1 lanes"));
+	ck_assert(has_said("memory is complete: 1 families, 1 prefixes"));
 	rig_answer(&rig, rig_expect(&rig, "XREAD events"),
 	           "[[w:events [[2-0 [e 'hello 0123456789abcdef default 8']]]]]");
 	rig_pass(&rig, 1000);
