@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #define CHUNK 250 /* jobs of one call */
+_Static_assert(CHUNK + 8 <= STORE_CALL_WORDS, "a call has room for its jobs");
 
 struct args {
 	struct cli cli;

@@ -12,7 +12,6 @@
 #define KEYS_MAX     16
 #define KEY_SIZE     320
 #define ASKED_SIZE   400 /* a command and its key */
-#define CALL_ARGS    64
 #define CALL_BYTES   ((size_t)1 << 16)
 #define CALL_LIST_OF 1
 
@@ -23,7 +22,7 @@ struct store {
 	size_t keys_next;
 	struct call_list calls;
 	struct call call[CALL_LIST_OF];
-	struct call_arg args[CALL_ARGS];
+	struct call_arg args[STORE_CALL_WORDS];
 	char bytes[CALL_BYTES];
 };
 
@@ -55,7 +54,7 @@ store_open(const struct cli *cli, struct store **ret_store)
 		.args = store->args,
 		.bytes = store->bytes,
 		.call_max = CALL_LIST_OF,
-		.arg_max = CALL_ARGS,
+		.arg_max = STORE_CALL_WORDS,
 		.byte_max = CALL_BYTES,
 	};
 	err = redis_sync_open(&url, TIMEOUT_MS, &store->redis, message);
@@ -214,7 +213,7 @@ int
 store_call_try(struct store *store, const struct reply **ret_reply)
 {
 	const struct call *call = &store->call[0];
-	struct span words[CALL_ARGS];
+	struct span words[STORE_CALL_WORDS];
 
 	VERIFY(store->calls.call_count == 1);
 	for (uint32_t i = 0; i < call->arg_count; i++)

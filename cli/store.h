@@ -47,7 +47,9 @@ MUST_USE int store_next(struct store *store, uint64_t timeout_ms, const char *co
 /* The clock of Redis, in ms since 1970. */
 MUST_USE int store_now(struct store *store, uint64_t *ret_ms);
 
-/* An empty list whose calls store_call sends; one call at a time. */
+#define STORE_CALL_WORDS 512
+
+/* An empty list whose calls store_call sends; one call of so many words at a time. */
 struct call_list *store_calls(struct store *store);
 
 /* Sends the one call in the list.  Unknown functions are explained: no scheduler has

@@ -1,5 +1,7 @@
 """Attacks by a fourth one, where nobody had looked yet; each one broke something once."""
 
+import json
+
 from fleet import Fleet, anthropic_body, long_text, wait_until
 
 PROMPT = long_text(2000)
@@ -27,3 +29,25 @@ def test_a_backlog_that_an_account_keeps_leaves_the_slots_to_others(tmp_path):
         writes = fleet.stats()["writes"]
         fleet.burst(bodies(20, long_text(2000, "other ")), 20, upstream="two")
         assert fleet.stats()["writes"] - writes == 1
+
+
+# ---- the command line --------------------------------------------------------------------
+
+def test_hundreds_of_dead_jobs_are_retried_and_dropped_at_once(tmp_path):
+    """More than 59 ended in "broken invariant"."""
+    with Fleet(tmp_path, knobs={"job_ms": 1, "latency_ms": 1,
+                                "fault_bad_request_permille": 1000}) as fleet:
+        fleet.start_all()
+        pack = json.dumps([{"body": json.loads(anthropic_body(f"{number}"))}
+                           for number in range(600)])
+        fleet.redis("XADD", "warmq:jobs", "*", "upstream", "main", "reply", "results",
+                    "json", pack)
+        fleet.collect(600)
+        fleet.http("/knobs", {"fault_bad_request_permille": 0})
+        assert fleet.warmq("job", "retry", "--all") == "600 jobs queued again.\n"
+        assert {result["state"] for result in fleet.collect(600).values()} == {"done"}
+        fleet.redis("XADD", "warmq:jobs", "*", "upstream", "nobody", "reply", "results",
+                    "json", pack)
+        ids = list(fleet.collect(600))
+        assert fleet.warmq("job", "drop", *ids[:300]) == "300 jobs forgotten.\n"
+        assert fleet.warmq("job", "drop", "--all") == "300 jobs forgotten.\n"
