@@ -163,6 +163,37 @@ START_TEST(agent_does_not_ask_before_it_is_told_to)
 }
 END_TEST
 
+/* A pace of 32 and jobs that the provider refuses at once were 32 jobs a second. */
+START_TEST(agent_asks_again_at_once_when_a_job_fails)
+{
+	static const struct {
+		enum agent_end end;
+		const char *answer;
+		bool asks;
+	} cases[] = {
+		{ AGENT_RETRY, "[OK 501000 later]", true },
+		{ AGENT_FATAL, "[OK 501000 dead]", true },
+		{ AGENT_DEFER, "[OK 501000 back]", false },
+		{ AGENT_UNSENT, "[OK 501000 back 0]", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *calls;
+
+		rig_begin(&rig, 3);
+		rig_give(&rig, 2);
+		rig_send(&rig, 0);
+		rig_end(&rig, 0, cases[i].end, 77);
+		(void)rig_calls(&rig);
+		rig_answer(&rig, cases[i].answer);
+		calls = rig_calls(&rig);
+		ck_assert_msg(!!strstr(calls, "claim") == cases[i].asks, "%zu: %s", i,
+		              calls);
+		rig_fini(&rig);
+	}
+}
+END_TEST
+
 START_TEST(agent_polls_about_every_second)
 {
 	rig_begin(&rig, 1);
@@ -956,7 +987,8 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_starts_what_a_claim_gives_in_the_order_of_its_slots,
            agent_asks_again_at_once_when_everything_asked_for_was_given,
            agent_asks_again_at_once_when_told_to_sleep_for_nothing,
-           agent_does_not_ask_before_it_is_told_to, agent_polls_about_every_second,
+           agent_does_not_ask_before_it_is_told_to,
+           agent_asks_again_at_once_when_a_job_fails, agent_polls_about_every_second,
            agent_has_one_claim_for_wake_ups_in_flight,
            agent_gives_back_what_it_cannot_run,
            agent_reads_the_table_when_a_slot_is_refused,

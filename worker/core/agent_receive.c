@@ -350,10 +350,20 @@ resent(struct agent *agent, const struct flight *flight, const struct reply *rep
 	result_move(&agent->results, item->result, RESULT_KEPT);
 }
 
+/* The place of a failed job is free, and no claim went along as with a settle.  Who is
+ * refused or reaches nobody has no reason to hurry. */
+static bool
+leaves_a_place(enum agent_end end)
+{
+	return end != AGENT_DEFER && end != AGENT_UNSENT;
+}
+
 static void
 failed(struct agent *agent, const struct flight *flight, const struct reply *reply)
 {
 	uint32_t index = flight->items[0].slot;
+	const struct agent_outcome *outcome =
+		&agent->results.results[flight->items[0].result].outcome;
 
 	if (!is_settling(agent, &flight->items[0]))
 		return;
@@ -363,9 +373,10 @@ failed(struct agent *agent, const struct flight *flight, const struct reply *rep
 			read_again(agent);
 		return;
 	}
-	shun_pace(&agent->shuns, agent->now_ms,
-	          agent->results.results[flight->items[0].result].outcome.missed,
+	shun_pace(&agent->shuns, agent->now_ms, outcome->missed,
 	          (uint64_t)MAX(reply_integer(reply_at(reply, 3), 0), 0));
+	if (leaves_a_place(outcome->end))
+		agent->poll_at_ms = MIN(agent->poll_at_ms, agent->now_ms);
 	agent_lease_void(agent, index);
 	agent->stats.failed++;
 }
