@@ -46,7 +46,7 @@ end
 -- In the usual element no digit of its sequence but the last is a zero; all others are
 -- looked at closely.
 local function is_element(text)
-	if find(text, '^[1-9]%d+%-[1-9]*%d~?$') and #text < 40 then
+	if find(text, '^[1-9]%d+%-[1-9]*%d~?$') and #text < 22 then
 		return true
 	end
 	local id, size = match(text, '^([^~/]+)~?(.*)$')
@@ -62,9 +62,25 @@ local function ids_check_group(group, letter, width, is_id)
 	end
 end
 
+-- The elements, of which there are many: of those of one millisecond only the first is read
+-- up to its dash, and the others behind it.
+local function elements_check(group)
+	local heads = {}
+	for i = group[1], group[1] + group[2] - 1 do
+		local text = argv[i]
+		local head = sub(text, 1, 14)
+		if not heads[head] or #text > 21 or not find(text, '^[1-9]%d*$', 15) then
+			if not is_element(text) then
+				refuse('E', 'not an id: "' .. sub(text, 1, 40) .. '"')
+			end
+			heads[head] = find(head, '^[1-9]%d+%-$')
+		end
+	end
+end
+
 -- What stands in a list is believed by everybody who meets it there: this is the only door.
 local function ids_check(groups)
-	ids_check_group(groups.E, 'E', 1, is_element)
+	elements_check(groups.E)
 	ids_check_group(groups.S, 'S', 2, is_job)
 	ids_check_group(groups.L, 'L', 5, is_job)
 	ids_check_group(groups.D, 'D', 7, is_job)

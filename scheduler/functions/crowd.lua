@@ -28,29 +28,34 @@ local function run_view(rec)
 	return view
 end
 
--- Where a lane with this record belongs, as text; '' if nowhere.
-local function score_text(rec, family)
-	local by_kind = memo.score[rec]
-	if not by_kind then
-		by_kind = {}
+-- Of a lane's record, likewise: what stands behind its columns, and its scores by the kind
+-- of its family; false if it is shut.
+local function lane_view(rec)
+	local view = memo.score[rec]
+	if view == nil then
+		view = byte(rec, 1) == 49 and byte(rec, 97) == 124 and byte(rec, 2) >= 51 and
+			{ rec = rec, tail = lane_tail(rec) }
 		memo_grow()
-		memo.score[rec] = by_kind
+		memo.score[rec] = view
 	end
-	local text = by_kind[family.kind]
+	return view
+end
+
+-- Where the lane belongs, as text; '' if nowhere.
+local function score_text(lane, family)
+	local text = lane[family.kind]
 	if not text then
+		local rec = lane.rec
 		local score = lane_score(rec, sub(rec, 18, 22) + 0, family, family.bits, family.paused)
 		text = score and format('%.1f', score) or ''
-		by_kind[family.kind] = text
+		lane[family.kind] = text
 	end
 	return text
 end
 
-local function is_ordinary(rec, family)
-	if not rec or byte(rec, 1) ~= 49 or byte(rec, 97) ~= 124 or byte(rec, 2) < 51 then
-		return false
-	end
-	local tail = lane_tail(rec)
-	return tail.pool == family.tail.pool and tail.budget == family.tail.budget and
+local function is_ordinary(lane, family)
+	local tail = lane and lane.tail
+	return tail and tail.pool == family.tail.pool and tail.budget == family.tail.budget and
 		tail.family ~= ''
 end
 
@@ -64,13 +69,13 @@ local function lanes_place(ids)
 			lane_ids[n], owners[n] = of[j], ids[i]
 		end
 	end
-	local recs = {}
+	local found = {}
 	for from = 1, n, 1000 do
 		local got = call('HMGET', key.lanes, unpack(lane_ids, from, min(n, from + 999)))
 		for i = 1, #got do
-			recs[from + i - 1] = got[i]
-			local owner = owners[from + i - 1]
-			if views[owner] and not is_ordinary(got[i], views[owner]) then
+			local lane, owner = got[i] and lane_view(got[i]), owners[from + i - 1]
+			found[from + i - 1] = lane
+			if views[owner] and not is_ordinary(lane, views[owner]) then
 				views[owner] = nil
 			end
 		end
@@ -78,7 +83,7 @@ local function lanes_place(ids)
 	for i = 1, n do
 		local family = views[owners[i]]
 		if family then
-			local text, open = score_text(recs[i], family), lane_tail(recs[i]).open
+			local text, open = score_text(found[i], family), found[i].tail.open
 			family.open = family.open or text ~= ''
 			if text ~= '' then
 				set_add(open, text, lane_ids[i])

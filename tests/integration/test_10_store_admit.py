@@ -204,7 +204,10 @@ def test_a_mistake_in_the_call_changes_nothing(store, change, complaint):
 
 BAD_ELEMENTS = ["", "~", "x", "5", "5-", "-5", "5-1x", "5-1.0", "5-1.x~", "05-1", "5-1|p|1", "5-1 ",
                 "5-1\n", "5-1~/1", "5-1/1,2,3", "5-1/,", "5-1/-1,2", "5-1~~", "w:0.0:1",
-                "5-1/999999999999,99999999999", "9" * 70 + "-1"]
+                "5-1/999999999999,99999999999", "9" * 70 + "-1", "5-99999999999999999999",
+                # Of the millisecond of one that is well.
+                "MS-", "MS-x", "MS-05", "MS-1x", "MS-1.0", "MS-1 ", "MS-1\n", "MS-1~~", "MS--1",
+                "MS-1/1", "MS-1\0", "MS-99999999999999999999"]
 
 
 @pytest.mark.parametrize("bad", BAD_ELEMENTS)
@@ -212,6 +215,7 @@ def test_an_element_that_is_no_job_gets_into_no_list_13(store, bad):
     family = Family(1)
     good = store.enqueue(family, 2)
     entry = store.add()
+    bad = bad.replace("MS", entry.split("-")[0])
     with pytest.raises(redis.ResponseError, match="warmq admit: E: not an id"):
         store.admit(entry, runs=[(family, "n", [entry, bad])])
     assert store.list(family, "ready:n") == good
