@@ -1,5 +1,6 @@
 #include "cli/job_find.h"
 
+#include "cli/pack.h"
 #include "cli/snapshot.h"
 #include "common/codec/protocol_record.h"
 
@@ -206,10 +207,18 @@ int
 job_find_refuse(struct store *store, const char *id)
 {
 	struct protocol_job_id wanted, last;
+	size_t jobs = 0;
 	int code = load_last_id(store, &last);
 
+	if (code == CLI_OK && !strchr(id, '.'))
+		code = pack_last(store, span_from(id), &jobs);
 	if (code != CLI_OK)
 		return code;
+	if (jobs > 0)
+		return cli_fail(CLI_NOT_FOUND,
+		                "%s is no job, but an entry of %zu: they are %s.1 to "
+		                "%s.%zu.",
+		                id, jobs, id, id, jobs);
 	if (last.ms == 0)
 		return cli_fail(CLI_NOT_FOUND,
 		                "There never was a job %s: nothing was ever enqueued in "

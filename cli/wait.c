@@ -1,5 +1,6 @@
 #include "cli/wait.h"
 
+#include "cli/pack.h"
 #include "cli/process.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -26,10 +27,12 @@ static const struct option_spec specs[] = {
  * that ended without leaving one. */
 struct waiting {
 	struct store *store;
-	const json_t *ids;
+	json_t *ids;
 	json_t **results;
-	bool *is_missing; /* was not alive at the last look: gone if it still is */
+	unsigned char *missing; /* looks in a row at which it was not alive: two, and it
+	                           is gone */
 	size_t count, ended, failed, gone; /* gone: of the failed ones */
+	struct progress progress;
 };
 
 static struct span
@@ -109,10 +112,72 @@ look_at(struct waiting *waiting, size_t i)
 	}
 	if (result)
 		note_end(waiting, i, result);
-	else if (!is_alive && waiting->is_missing[i])
-		note_end(waiting, i, NULL);
-	waiting->is_missing[i] = !is_alive;
+	else if (is_alive)
+		waiting->missing[i] = 0;
+	else
+		waiting->missing[i]++;
 	return CLI_OK;
+}
+
+/* Room for so many. */
+static void
+grow(struct waiting *waiting, size_t count)
+{
+	size_t before = waiting->count;
+
+	waiting->results =
+		realloc(waiting->results, (count + 1) * sizeof *waiting->results);
+	waiting->missing =
+		realloc(waiting->missing, (count + 1) * sizeof *waiting->missing);
+	VERIFY(waiting->results && waiting->missing);
+	for (size_t i = before; i < count; i++) {
+		waiting->results[i] = NULL;
+		waiting->missing[i] = 0;
+	}
+	waiting->count = count;
+}
+
+/* The jobs of an entry take its place, the first one literally. */
+static void
+unpack(struct waiting *waiting, size_t i, size_t jobs)
+{
+	struct span entry = id_at(waiting, i);
+	json_t *held = json_incref(json_array_get(waiting->ids, i));
+
+	progress_end(&waiting->progress);
+	(void)fprintf(stderr,
+	              "%s is an entry of %zu jobs: waiting for all of them, %s.1 to "
+	              "%s.%zu.\n",
+	              entry.data, jobs, entry.data, entry.data, jobs);
+	for (size_t n = 1; n <= jobs; n++) {
+		char id[PACK_ID_SIZE];
+
+		pack_id(entry, n, id);
+		if (n == 1)
+			json_array_set_new(waiting->ids, i, json_string(id));
+		else
+			json_array_append_new(waiting->ids, json_string(id));
+	}
+	json_decref(held);
+	waiting->missing[i] = 0;
+	grow(waiting, json_array_size(waiting->ids));
+	waiting->progress.total = waiting->count;
+}
+
+/* Nobody knows this one, unless it is an entry whose jobs go by names of their own. */
+static int
+give_up(struct waiting *waiting, size_t i)
+{
+	size_t jobs = 0;
+	int code = CLI_OK;
+
+	if (is_in_stream(id_at(waiting, i)))
+		code = pack_last(waiting->store, id_at(waiting, i), &jobs);
+	if (code == CLI_OK && jobs > 0)
+		unpack(waiting, i, jobs);
+	else if (code == CLI_OK)
+		note_end(waiting, i, NULL);
+	return code;
 }
 
 static int
@@ -128,6 +193,9 @@ look(struct waiting *waiting)
 		for (size_t i = from; i < to && code == CLI_OK; i++)
 			if (!waiting->results[i])
 				code = look_at(waiting, i);
+		for (size_t i = from; i < to && code == CLI_OK; i++)
+			if (!waiting->results[i] && waiting->missing[i] > 1)
+				code = give_up(waiting, i);
 		if (code != CLI_OK)
 			return code;
 	}
@@ -184,20 +252,16 @@ wait_for(struct store *store, const struct cli *cli, const json_t *ids,
 {
 	uint64_t deadline_ms = cli_now_ms() + timeout_ms;
 	uint64_t pause_ms = LOOK_MS_MIN;
-	struct waiting waiting = { .store = store, .ids = ids };
-	struct progress progress;
+	struct waiting waiting = { .store = store, .ids = json_deep_copy(ids) };
 	int code;
 
-	waiting.count = json_array_size(ids);
-	waiting.results = calloc(waiting.count + 1, sizeof *waiting.results);
-	waiting.is_missing = calloc(waiting.count + 1, sizeof *waiting.is_missing);
-	VERIFY(waiting.results && waiting.is_missing);
-	progress_begin(&progress, "waiting", waiting.count, cli->json);
+	grow(&waiting, json_array_size(ids));
+	progress_begin(&waiting.progress, "waiting", waiting.count, cli->json);
 	for (;;) {
 		size_t before = waiting.ended;
 
 		code = look(&waiting);
-		progress_draw(&progress, waiting.ended, waiting.failed);
+		progress_draw(&waiting.progress, waiting.ended, waiting.failed);
 		if (code != CLI_OK || waiting.ended == waiting.count)
 			break;
 		if (cli_is_interrupted() || cli_now_ms() >= deadline_ms)
@@ -206,13 +270,14 @@ wait_for(struct store *store, const struct cli *cli, const json_t *ids,
 		                                  : MIN(pause_ms * 2, LOOK_MS_MAX);
 		process_pause(pause_ms);
 	}
-	progress_end(&progress);
+	progress_end(&waiting.progress);
 	if (code == CLI_OK)
 		code = finish(cli, &waiting);
 	for (size_t i = 0; i < waiting.count; i++)
 		json_decref(waiting.results[i]);
 	free(waiting.results);
-	free(waiting.is_missing);
+	free(waiting.missing);
+	json_decref(waiting.ids);
 	return code;
 }
 
@@ -240,7 +305,8 @@ run(struct cli *cli)
 }
 
 static const char details[] =
-	"Prints each result as JSON. Exit code 0: all done; 1: one ended badly or\n"
+	"Prints each result as JSON; of an entry that held many jobs, those of all of\n"
+	"them. Exit code 0: all done; 1: one ended badly or\n"
 	"its result is gone; 5: the time was up first.";
 
 const struct verb verb_wait = {

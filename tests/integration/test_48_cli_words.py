@@ -141,6 +141,23 @@ def test_cancel_says_what_became_of_a_job_that_is_not_there(server, scheduler, i
         0, {"id": last[1], "cancelled": True, "state": "cancelled"}, "")
 
 
+def test_an_entry_of_many_jobs_is_waited_for_whole(server, scheduler, inbox):
+    """It "was never enqueued"."""
+    pack = inbox.redis.xadd("warmq:jobs", {"json": json.dumps(
+        [{"upstream": "main", "body": "{}", "ref": str(n)} for n in range(1, 41)])})
+    wait_until(lambda: not inbox.redis.xlen("warmq:jobs"), "admission")
+    assert says(4, "job", "show", pack, server=server) == (
+        f"warmq: {pack} is no job, but an entry of 40: they are {pack}.1 to {pack}.40.\n")
+    for n in range(1, 41):
+        run("job", "cancel", f"{pack}.{n}", server=server)
+    code, out, err = run("wait", pack, "--json", server=server)
+    assert code == 1 and err == (
+        f"{pack} is an entry of 40 jobs: waiting for all of them, {pack}.1 to {pack}.40.\n"
+        "warmq: 40 of 40 jobs did not end well.\n")
+    assert [json.loads(line)["ref"] for line in out.splitlines()] == [
+        str(n) for n in range(1, 41)]
+
+
 def test_cancel_of_a_dead_job_says_how_to_be_rid_of_it(server, scheduler, inbox):
     enqueue(inbox, ["triage"], 1)
     worker, jobs = Worker(inbox, pool="default", slots=1), []

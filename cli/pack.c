@@ -1,0 +1,62 @@
+#include "cli/pack.h"
+
+#include <stdio.h>
+
+#define PACK_MAX   20000 /* jobs of one entry */
+#define LOOK_FIRST 16    /* an id that is no pack should cost little */
+#define LOOK_BATCH 500
+
+void
+pack_id(struct span entry, size_t n, char ret_id[PACK_ID_SIZE])
+{
+	(void)snprintf(ret_id, PACK_ID_SIZE, "%.*s.%zu", (int)entry.len, entry.data, n);
+}
+
+static int
+ask(struct store *store, struct span entry, size_t n)
+{
+	char id[PACK_ID_SIZE];
+
+	pack_id(entry, n, id);
+	return store_append(
+		store,
+		(const struct span[]){ SPAN("EXISTS"),
+	                               store_key(store, "slim:", span_from(id)),
+	                               store_key(store, "result:", span_from(id)) },
+		3);
+}
+
+/* Looks at the jobs from `first` on. */
+static int
+look(struct store *store, struct span entry, size_t first, size_t count, size_t *last)
+{
+	int code = CLI_OK;
+
+	for (size_t i = 0; i < count && code == CLI_OK; i++)
+		code = ask(store, entry, first + i);
+	for (size_t i = 0; i < count && code == CLI_OK; i++) {
+		const struct reply *reply;
+
+		code = store_next(store, 0, "EXISTS", "slim:ID result:ID", &reply);
+		if (code == CLI_OK && reply_integer(reply, 0) > 0)
+			*last = first + i;
+	}
+	return code;
+}
+
+int
+pack_last(struct store *store, struct span entry, size_t *ret_last)
+{
+	size_t first = 1, count = LOOK_FIRST, last = 0, before;
+	int code;
+
+	do {
+		before = last;
+		code = look(store, entry, first, count, &last);
+		first += count;
+		count = LOOK_BATCH;
+	} while (code == CLI_OK && last > before && first <= PACK_MAX);
+	if (code == CLI_OK)
+		*ret_last = last;
+	return code;
+}
