@@ -84,30 +84,11 @@ parse_database(struct span text, struct redis_url *url, char *ret_error)
 }
 
 static int
-parse_unix(struct span rest, struct redis_url *url, char *ret_error)
+refuse_credentials(char *ret_error, int err)
 {
-	struct span path = rest, query = rest;
-	int err;
-
-	if (split(&query, '?', false, &path)) {
-		if (query.len < 3 || memcmp(query.data, "db=", 3) != 0)
-			return refuse(ret_error, ERR_MALFORMED,
-			              "The only option of a unix:// address is ?db=N.");
-		err = parse_database((struct span){ query.data + 3, query.len - 3 }, url,
-		                     ret_error);
-		if (err < 0)
-			return err;
-	}
-	if (path.len == 0 || path.data[0] != '/')
-		return refuse(ret_error, ERR_MALFORMED,
-		              "A unix:// address needs an absolute path, as in "
-		              "unix:///run/redis/redis.sock.");
-	err = decode(path, url->path, sizeof url->path);
-	if (err < 0)
-		return refuse(ret_error, err,
-		              "The path of a unix:// address has at most 107 bytes "
-		              "and valid %XX only.");
-	return 0;
+	return refuse(ret_error, err,
+	              "User or password of the Redis address is too long or has a "
+	              "broken %XX.");
 }
 
 static int
@@ -124,10 +105,82 @@ parse_user(struct span credentials, struct redis_url *url, char *ret_error)
 	if (err == 0)
 		err = decode(password, url->password, sizeof url->password);
 	if (err < 0)
-		return refuse(
-			ret_error, err,
-			"User or password of the Redis address is too long or has a "
-			"broken %XX.");
+		return refuse_credentials(ret_error, err);
+	return 0;
+}
+
+/* One `name=value` behind the question mark; they are those of redis-py. */
+static int
+parse_option(struct span option, struct redis_url *url, char *ret_error)
+{
+	struct span value = option, name = { "", 0 };
+	int err;
+
+	(void)split(&value, '=', false, &name);
+	if (span_equals(name, SPAN("db")))
+		return parse_database(value, url, ret_error);
+	if (span_equals(name, SPAN("username")))
+		err = decode(value, url->user, sizeof url->user);
+	else if (span_equals(name, SPAN("password")))
+		err = decode(value, url->password, sizeof url->password);
+	else
+		return refuse(ret_error, ERR_MALFORMED,
+		              "The options of a unix:// address are ?db=N, username= and "
+		              "password=, with & between them.");
+	return err < 0 ? refuse_credentials(ret_error, err) : 0;
+}
+
+static int
+parse_options(struct span query, struct redis_url *url, char *ret_error)
+{
+	struct span option;
+	int err = 0;
+
+	while (err == 0 && split(&query, '&', false, &option))
+		err = parse_option(option, url, ret_error);
+	return err < 0 ? err : parse_option(query, url, ret_error);
+}
+
+/* Up to the slash of the path, which user and password cannot contain but as %2F. */
+static int
+parse_owner(struct span owner, struct redis_url *url, char *ret_error)
+{
+	if (owner.data[owner.len - 1] != '@')
+		return refuse(ret_error, ERR_MALFORMED,
+		              "A unix:// address needs an absolute path, as in "
+		              "unix:///run/redis/redis.sock, or with "
+		              "user:password@ before it.");
+	owner.len--;
+	return parse_user(owner, url, ret_error);
+}
+
+static int
+parse_unix(struct span rest, struct redis_url *url, char *ret_error)
+{
+	struct span path = rest, query = rest;
+	size_t owner_len = 0;
+	bool has_options = split(&query, '?', false, &path);
+	int err = 0;
+
+	while (owner_len < path.len && path.data[owner_len] != '/')
+		owner_len++;
+	if (owner_len > 0)
+		err = parse_owner((struct span){ path.data, owner_len }, url, ret_error);
+	if (err == 0 && has_options)
+		err = parse_options(query, url, ret_error);
+	if (err < 0)
+		return err;
+	path.data += owner_len;
+	path.len -= owner_len;
+	if (path.len == 0)
+		return refuse(ret_error, ERR_MALFORMED,
+		              "A unix:// address needs an absolute path, as in "
+		              "unix:///run/redis/redis.sock.");
+	err = decode(path, url->path, sizeof url->path);
+	if (err < 0)
+		return refuse(ret_error, err,
+		              "The path of a unix:// address has at most 107 bytes "
+		              "and valid %XX only.");
 	return 0;
 }
 

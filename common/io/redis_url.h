@@ -2,7 +2,7 @@
  *
  *   redis://[user[:password]@]host[:port][/db]      [::1] for IPv6; port 6379, db 0
  *   redis://:password@host                          the default user
- *   unix:///path/to/redis.sock[?db=n]
+ *   unix://[user[:password]@]/path/to/redis.sock[?db=n]   or ?username=, &password=
  *   rediss://...                                    refused: built without TLS
  *
  * User and password may be percent-encoded.  Passwords never appear in what

@@ -65,6 +65,29 @@ START_TEST(redis_url_takes_ipv6_in_brackets)
 }
 END_TEST
 
+START_TEST(redis_url_takes_user_and_password_of_a_unix_socket)
+{
+	static const char *const texts[] = {
+		"unix://ann:p%40s%2Fs@/run/redis@1.sock?db=3",
+		"unix:///run/redis@1.sock?db=3&username=ann&password=p%40s%2Fs",
+		"unix://ann@/run/redis@1.sock?password=p@s/s&db=3",
+	};
+	char text[REDIS_URL_TEXT_SIZE];
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct redis_url url = parse(texts[i]);
+
+		ck_assert_str_eq(url.path, "/run/redis@1.sock");
+		ck_assert_str_eq(url.user, "ann");
+		ck_assert_str_eq(url.password, "p@s/s");
+		ck_assert_uint_eq(url.database, 3);
+		redis_url_print(&url, text);
+		ck_assert_str_eq(text, "unix:///run/redis@1.sock?db=3");
+	}
+	ck_assert_str_eq(parse("unix://:secret@/s").password, "secret");
+}
+END_TEST
+
 START_TEST(redis_url_takes_unix_sockets)
 {
 	struct redis_url url = parse("unix:///run/redis.sock?db=3");
@@ -113,6 +136,14 @@ START_TEST(redis_url_refuses_what_it_does_not_understand)
 	expect_refusal("redis://a:%4@h", ERR_MALFORMED);
 	expect_refusal("redis://a:%00@h", ERR_MALFORMED);
 	expect_refusal("unix://relative.sock", ERR_MALFORMED);
+	expect_refusal("unix://user:secret/run/s", ERR_MALFORMED);
+	ck_assert_ptr_null(strstr(message, "secret"));
+	expect_refusal("unix://user:secret@", ERR_MALFORMED);
+	expect_refusal("unix:///s?", ERR_MALFORMED);
+	expect_refusal("unix:///s?password=%0", ERR_MALFORMED);
+	expect_refusal("unix:///s?db=1&secret", ERR_MALFORMED);
+	ck_assert_ptr_null(strstr(message, "secret"));
+	expect_refusal("unix://", ERR_MALFORMED);
 	expect_refusal("unix:///s?database=1", ERR_MALFORMED);
 	expect_refusal("unix:///s?db=x", ERR_MALFORMED);
 }
@@ -121,5 +152,6 @@ END_TEST
 SUITE_MAIN("redis_url", redis_url_defaults_are_port_6379_and_database_0,
            redis_url_takes_user_password_port_and_database,
            redis_url_takes_ipv6_in_brackets, redis_url_takes_unix_sockets,
-           redis_url_prints_no_secret, redis_url_refuses_tls_with_a_way_out,
+           redis_url_takes_user_and_password_of_a_unix_socket, redis_url_prints_no_secret,
+           redis_url_refuses_tls_with_a_way_out,
            redis_url_refuses_what_it_does_not_understand)
