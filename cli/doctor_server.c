@@ -5,6 +5,7 @@
 #include "common/codec/protocol_answer.h"
 #include "common/codec/protocol_call.h"
 #include "common/info.h"
+#include "common/text.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -171,6 +172,56 @@ look_at_clock(struct doctor *doctor)
 	return CLI_OK;
 }
 
+/* "ERR warmq speaks protocol 2, not 1": 2, or 0 if it says something else. */
+static uint64_t
+spoken_protocol(struct span text)
+{
+	struct span start = SPAN("ERR warmq speaks protocol ");
+	struct span number;
+	uint64_t protocol;
+
+	if (text.len < start.len || memcmp(text.data, start.data, start.len) != 0)
+		return 0;
+	text.data += start.len;
+	text.len -= start.len;
+	if (!protocol_cut(&text, ',', &number) ||
+	    text_parse_unsigned(number, UINT32_MAX, &protocol) < 0)
+		return 0;
+	return protocol;
+}
+
+/* They were called, and Redis answered an error. */
+static void
+say_refusal(struct doctor *doctor, const struct reply *reply)
+{
+	struct span text = reply_text(reply);
+	uint64_t protocol = spoken_protocol(text);
+
+	if (protocol_answer_word(reply) == PROTOCOL_MISSING)
+		doctor_say(
+			doctor, DOCTOR_BAD, "functions",
+			"start warmq-scheduler: it loads them, if its user may (deploy/)",
+			"Redis does not have WarmQ's functions: nothing can start or "
+			"end");
+	else if (protocol > 0)
+		doctor_say(
+			doctor, DOCTOR_BAD, "functions",
+			protocol > PROTOCOL_VERSION
+				? "upgrade this warmq, and every worker and scheduler "
+				  "that says the same in its log"
+				: "upgrade the schedulers, and restart them: they load "
+				  "their own functions; then the workers",
+			"the functions in Redis speak protocol %llu, this "
+			"warmq " WARMQ_VERSION " speaks %d",
+			(unsigned long long)protocol, PROTOCOL_VERSION);
+	else
+		doctor_say(doctor, DOCTOR_BAD, "functions",
+		           "if this user of Redis may not call functions, name another "
+		           "one; if they are at work, look again (docs/OPERATIONS.md)",
+		           "Redis does not let WarmQ's functions be called: %.*s",
+		           (int)MIN(text.len, 160), text.data);
+}
+
 static int
 look_at_functions(struct doctor *doctor)
 {
@@ -186,11 +237,7 @@ look_at_functions(struct doctor *doctor)
 	version = reply_text(reply_at(reply, 2));
 	doctor->has_functions = version.len > 0;
 	if (!doctor->has_functions)
-		doctor_say(
-			doctor, DOCTOR_BAD, "functions",
-			"start warmq-scheduler: it loads them, if its user may (deploy/)",
-			"Redis does not have WarmQ's functions: nothing can start or "
-			"end");
+		say_refusal(doctor, reply);
 	else if (version.len < strlen(WARMQ_VERSION) ||
 	         memcmp(version.data, WARMQ_VERSION, strlen(WARMQ_VERSION)) != 0)
 		doctor_say(

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from daemons import BUILD, Scheduler, Server, body, inbox, scheduler, server  # noqa: F401
-from store import Worker, wait_until
+from store import Worker, library_plain, wait_until
 
 
 def state_dir(server):
@@ -86,6 +86,18 @@ def test_no_redis_no_functions_no_scheduler(tmp_path):
         assert "does not have WarmQ's functions" in found["functions", "bad"][0]
         assert "start warmq-scheduler" in found["rule", "bad"][1]
         warmq(server, "doctor", check=1)
+
+
+def test_functions_that_cannot_be_called_are_not_called_absent():
+    with Server() as server:
+        newer = library_plain().replace("local PROTOCOL = '1'", "local PROTOCOL = '2'")
+        server.client.execute_command("FUNCTION", "LOAD", newer)
+        text, action = findings(server)["functions", "bad"]
+        assert "speak protocol 2, this warmq" in text and text.endswith("speaks 1")
+        assert action.startswith("upgrade this warmq")
+        server.client.execute_command("ACL", "SETUSER", "default", "-fcall")
+        text, action = findings(server)["functions", "bad"]
+        assert "not let WarmQ's functions be called: NOPERM" in text and "another one" in action
 
 
 def set_wrong_type(inbox):
