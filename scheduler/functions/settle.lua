@@ -336,12 +336,20 @@ function job.end_waiting(id, slim, reason)
 	end
 end
 
+-- Whether the job of a result that was refused was ended by another run: its result is kept
+-- by id, and is not this one.  Of one that went to a reply list nobody can tell.
+local function is_of_another(id, reply, result)
+	local there = reply == '' and call('GET', key.ns .. 'result:' .. id)
+	return there and there ~= result
+end
+
 -- What a late result has cost, once per attempt: `attempt` is "lane family role token".  A
--- token with a question mark: its settle may have been run, and said all this.
-local function late_spend(attempt, why, words)
+-- token with a question mark: its settle may have been run, and said all this, unless it is
+-- `sure` that it was not.
+local function late_spend(attempt, why, words, sure)
 	local lane, family, role, doubt, token =
 		match(attempt, '^(%x+%.%d+) (%x*) (%a) (%??)([%w.]+)$')
-	if doubt == '?' and why ~= 'accepted' then
+	if doubt == '?' and why ~= 'accepted' and not sure then
 		return
 	end
 	local fresh = lane and #token <= 64 and
@@ -373,7 +381,7 @@ local function settle_late()
 		wanted[argv[i]] = true
 	end
 	local leased = leased_among(wanted, dead)
-	local answer = { 'OK', now }
+	local answer, sure = { 'OK', now }, {}
 	for i = first, argc, width do
 		local id = argv[i]
 		local elsewhere = leased[id] or call('ZSCORE', key.dead, id)
@@ -385,7 +393,8 @@ local function settle_late()
 		end
 		answer[#answer + 1] = kind and 'OK' or 'FENCED'
 		-- A doubtful one of a job that has ended: most likely its own settle was run.
-		if kind or elsewhere or width == 4 or not find(argv[i + 4], '?', 1, true) then
+		sure[i] = kind or elsewhere or is_of_another(id, argv[i + 1], argv[i + 3])
+		if sure[i] or width == 4 or not find(argv[i + 4], '?', 1, true) then
 			count(kind and 'late_accepted' or 'late_refused')
 		end
 	end
@@ -394,7 +403,7 @@ local function settle_late()
 	book_store()
 	for i = first, width == 6 and argc or 0, width do
 		local word = answer[3 + (i - first) / width]
-		late_spend(argv[i + 4], word == 'OK' and 'accepted' or 'late', argv[i + 5])
+		late_spend(argv[i + 4], word == 'OK' and 'accepted' or 'late', argv[i + 5], sure[i])
 	end
 	deliver()
 	return answer

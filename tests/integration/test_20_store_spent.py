@@ -107,6 +107,20 @@ def test_a_late_result_that_may_have_been_settled_is_booked_only_if_it_is_taken(
     assert store.events("spent") == [spent(store, family, "accepted", PAID, g=0)]
 
 
+def test_a_late_result_of_a_job_that_another_run_has_ended_was_in_vain(store):
+    """A settle that was in flight when the connection went is not one that was run."""
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    first, second = worker.claim(0, 1).jobs
+    worker.settle([first, second], usage=PAID, result="theirs")
+    attempt = f"{family.lane} {family.id} p ?77.1"
+    assert store.ok("settle_late", "usage", ids[0], "", 60000, "ours", attempt, PAID,
+                    ids[1], "", 60000, "theirs", attempt.replace("77.1", "77.2"),
+                    PAID) == ["FENCED", "FENCED"]
+    assert store.meta("late_refused") == "1"
+    assert store.events("spent") == [spent(store, family, "late", PAID, g=0)]
+
+
 @pytest.mark.parametrize("attempt", ["", "x", "0.0 p 1", "../../x p 1.1"])
 def test_a_late_result_without_an_attempt_is_delivered_all_the_same(store, attempt):
     _, ids = opened(store, count=1)
