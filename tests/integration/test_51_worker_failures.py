@@ -162,6 +162,36 @@ def test_a_used_connection_that_breaks_without_a_byte_is_not_used_behind_our_bac
     assert len(provider.requests) == 3
 
 
+def test_a_job_that_failed_goes_over_a_connection_that_nobody_has_used(store, provider, start):
+    """A server that closes idle connections closed all that were kept, one after another,
+    just as the same job came over them: it was dead."""
+    together = threading.Barrier(3)  # curl, which tries again and is stopped, ends two
+
+    def once(handler):
+        if getattr(handler, "has_served", False):
+            handler.close_connection = True
+            return
+        handler.has_served = True
+        plain(200, MESSAGE)(handler)
+
+    def both(handler):
+        together.wait(20)
+        once(handler)
+
+    provider.answers, provider.default = [both] * 3, once
+    start(slots=3)
+    jobs = family()
+    ids = enqueue(store, jobs, 3)
+    store.open(jobs)
+    for id in ids:
+        wait_result(store, id)
+    _, id = one_job(store, attempts="2")
+    promote(store)
+    result = wait_result(store, id)
+    assert (result["state"], result["attempts"]) == ("done", 1), result
+    assert len(provider.requests) == 5
+
+
 def test_what_was_never_sent_costs_nothing(store, provider, start):
     port = free_port()
     start(url=f"http://127.0.0.1:{port}")
