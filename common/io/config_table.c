@@ -30,7 +30,8 @@ const struct config_key config_table_keys[] = {
 	{ ROW(ROOT, TEXT, "redis"), FIELD(config, redis), .min = 1,
 	  .initial = "redis://127.0.0.1:6379",
 	  .help = "Where Redis is: `redis://[user:password@]host[:port][/db]` or "
-	          "`unix://[user:password@]/path[?db=n]`. `WARMQ_REDIS` in the environment wins." },
+	          "`unix://[user:password@]/path[?db=n]`. `WARMQ_REDIS` in the "
+	          "environment wins." },
 	{ ROW(ROOT, TEXT, "state_dir"), FIELD(config, state_dir), .min = 1,
 	  .initial = "/var/lib/warmq",
 	  .help = "Where a worker keeps paid-for results that it could not deliver "
