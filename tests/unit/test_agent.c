@@ -743,6 +743,23 @@ START_TEST(agent_pauses_and_reads_the_table_after_an_error)
 }
 END_TEST
 
+/* As while workers are of a newer release than the scheduler that loaded the library. */
+START_TEST(agent_names_its_slots_where_the_short_form_is_refused)
+{
+	rig_begin(&rig, 1);
+	rig_give(&rig, 1);
+	rig_send(&rig, 0);
+	rig_end(&rig, 0, AGENT_DONE, 77);
+	EXPECT_CALLS("settle 1 =1 0 2 " RIG_NONE " - 0 {} 3\n");
+	rig_answer(&rig, "!ERR warmq settle: count: expected a number, got \"=1\"");
+	rig_pass(&rig, 1000);
+	(void)rig_calls(&rig);
+	rig_answer(&rig, "[OK 501000 2 " LEASE("0", "2", "1-1") "]");
+	EXPECT_CALLS("settle 2 1 0 2 " RIG_NONE " - 0 {} 4 0\n");
+	rig_fini(&rig);
+}
+END_TEST
+
 /* ---- beats and fences ------------------------------------------------------------ */
 
 START_TEST(agent_beats_every_ten_seconds_with_its_busy_slots)
@@ -1019,6 +1036,7 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_begins_a_new_session_when_its_own_is_gone,
            agent_attaches_on_a_new_connection_when_it_is_told_it_is_stale,
            agent_pauses_and_reads_the_table_after_an_error,
+           agent_names_its_slots_where_the_short_form_is_refused,
            agent_beats_every_ten_seconds_with_its_busy_slots,
            agent_beats_at_a_moment_without_calls,
            agent_beats_anyway_when_no_quiet_moment_comes,

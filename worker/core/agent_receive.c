@@ -4,6 +4,8 @@
 #include "common/mark.h"
 #include "worker/core/agent_lease.h"
 
+#define NAMES_MS 600000 /* until a refused settle is tried in its short form again */
+
 /* The session is no more: nothing in Redis is ours, and nothing is asked of it again. */
 static void
 lose_session(struct agent *agent)
@@ -31,6 +33,15 @@ pause_and_read(struct agent *agent)
 	if (agent->phase == AGENT_LEAVING || agent->phase == AGENT_GREETING)
 		agent->phase = AGENT_UP;
 	read_again(agent);
+}
+
+/* It does not know `=N`, the short form of settle. */
+static bool
+is_of_older_library(struct span error)
+{
+	static const char words[] = "settle: count: ";
+
+	return error.len > 0 && memmem(error.data, error.len, words, strlen(words));
 }
 
 /* Takes care of everything that is not an OK; answers whether it was one. */
@@ -73,6 +84,10 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 	case PROTOCOL_NEED:
 	case PROTOCOL_HELD:
 		agent->late_is_refused |= flight->kind == FLIGHT_LATE;
+		if (is_of_older_library(reply_text(reply))) {
+			MARK(agent_names_slots_to_an_older_library);
+			agent->names_until_ms = agent->now_ms + NAMES_MS;
+		}
 		agent_state_note(agent, AGENT_NOTE_ERROR, flight->kind,
 		                 reply_text(reply));
 		pause_and_read(agent);

@@ -414,7 +414,8 @@ send_settle(struct agent *agent, struct call_list *calls)
 	bool claims = agent_state_is_willing(agent);
 	bool keeps_one = try_due(agent) != SHUN_NONE; /* else none is free for it */
 	bool asks = wants_to_ask(agent);
-	bool goes_on = claims && !keeps_one && !asks; /* in these slots, and no others */
+	bool goes_on = claims && !keeps_one && !asks && /* in these slots only */
+	               agent->now_ms >= agent->names_until_ms;
 	struct flight *flight;
 
 	if (slot_first(&agent->slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||

@@ -82,6 +82,7 @@ struct agent {
 	bool late_more;          /* the shell has more of them */
 	bool late_is_refused;    /* ahead of a greeting: by functions that are older */
 	uint64_t spool_at_ms;
+	uint64_t names_until_ms; /* settle names its slots: functions may be older */
 
 	bool is_quiet;       /* told to claim nothing; outlives the session */
 	bool is_dismissed;   /* told to stop */
