@@ -7,6 +7,7 @@
 
 #define NEXT_MAX  32   /* families compared for "most work" */
 #define LOOKS_MAX 8    /* families looked at when a pool is short */
+#define WAIT_MS   1000 /* beside free slots so long: something holds it */
 #define COLD_MS   5000 /* how long a prefix takes to be warm, until one was timed */
 
 uint32_t
@@ -253,6 +254,14 @@ pool_plan(struct core *core, uint32_t index)
 	elect(core, index);
 }
 
+/* Long enough for any free slot to have taken it. */
+static bool
+waits_long(const struct core *core, const struct family *family)
+{
+	return family->waiting > 0 && family->oldest_ms > 0 &&
+	       core->now_ms - MIN(family->oldest_ms, core->now_ms) >= WAIT_MS;
+}
+
 /* Free slots although we believe them to be needed, or beside jobs that might start: our
  * estimates are old, or a limit of the account binds.  The ranks say who was active
  * longest and is drained most likely. */
@@ -268,7 +277,7 @@ pool_take_short(struct core *core, const struct event_short *event)
 	pool->short_ms = core->now_ms;
 	for (uint32_t i = pool->ready.head; i != LIST_NONE && looks < LOOKS_MAX;
 	     i = core->family_home[i].next, looks++) {
-		if (pool->load < pool->slots && core->families[i].waiting == 0)
+		if (pool->load < pool->slots && !waits_long(core, &core->families[i]))
 			continue;
 		MARK(pool_looks_where_work_should_be);
 		family_look(core, i);
