@@ -188,10 +188,19 @@ plain_len(struct span bytes)
 	size_t len = 0;
 
 	while (len < bytes.len && (unsigned char)bytes.data[len] >= 0x20 &&
-	       (unsigned char)bytes.data[len] < 0x80 && bytes.data[len] != '"' &&
+	       (unsigned char)bytes.data[len] < 0x7f && bytes.data[len] != '"' &&
 	       bytes.data[len] != '\\')
 		len++;
 	return len;
+}
+
+/* JSON allows them, but a terminal obeys them, or YAML ends the line there or refuses
+ * them: DEL, C1, line separators, the byte order mark and the last two of the plane. */
+static bool
+is_unsafe(uint32_t code)
+{
+	return (code >= 0x7f && code <= 0x9f) || code == 0x2028 || code == 0x2029 ||
+	       code == 0xfeff || code == 0xfffe || code == 0xffff;
 }
 
 /* Appends the first character of `bytes`, which is no plain one; answers its length. */
@@ -199,6 +208,8 @@ static size_t
 append_special(struct buffer *buffer, struct span bytes)
 {
 	unsigned char byte = (unsigned char)bytes.data[0];
+	uint32_t code;
+	size_t len;
 
 	if (byte == '\n') { /* event streams are full of them */
 		(void)buffer_append_text(buffer, "\\n");
@@ -208,19 +219,21 @@ append_special(struct buffer *buffer, struct span bytes)
 		(void)buffer_append_format(buffer, "\\u%04x", byte);
 		return 1;
 	}
-	if (byte < 0x80) {
+	if (byte < 0x7f) {
 		(void)buffer_append_byte(buffer, '\\');
 		(void)buffer_append_byte(buffer, (char)byte);
 		return 1;
 	}
-	for (size_t len = 2; len <= 4 && len <= bytes.len; len++) {
-		if (!text_is_utf8((struct span){ bytes.data, len }))
-			continue;
-		(void)buffer_append(buffer, (struct span){ bytes.data, len });
-		return len;
+	len = text_character(bytes, &code);
+	if (len == 0) {
+		(void)buffer_append_text(buffer, "\xef\xbf\xbd");
+		return 1;
 	}
-	(void)buffer_append_text(buffer, "\xef\xbf\xbd");
-	return 1;
+	if (is_unsafe(code))
+		(void)buffer_append_format(buffer, "\\u%04x", code);
+	else
+		(void)buffer_append(buffer, (struct span){ bytes.data, len });
+	return len;
 }
 
 int

@@ -78,7 +78,8 @@ int buffer_append_format(struct buffer *buffer, const char *format, ...) PRINTF(
 /* Untrusted bytes, harmless to a terminal (text_escape without the cut). */
 int buffer_append_escaped(struct buffer *buffer, struct span bytes);
 
-/* A JSON string with its quotes.  Bytes that are not UTF-8 become U+FFFD. */
+/* A JSON string with its quotes, which is a YAML string as well, and harmless to a
+ * terminal.  Bytes that are not UTF-8 become U+FFFD. */
 int buffer_append_json(struct buffer *buffer, struct span bytes);
 
 /* Makes room for `len` more bytes and answers where they go, or NULL with the sticky

@@ -49,6 +49,10 @@ bool text_is_name(struct span text);
 /* Whether the bytes are UTF-8 without surrogates, overlong forms or stray bytes. */
 bool text_is_utf8(struct span text);
 
+/* The bytes of the first character, and its code point; 0 if no valid one stands there.
+ */
+size_t text_character(struct span text, uint32_t *ret_code);
+
 /* Without the blanks, tabs and line ends around it. */
 struct span text_trim(struct span text);
 

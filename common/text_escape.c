@@ -41,6 +41,16 @@ decode(struct span text)
 	return c;
 }
 
+size_t
+text_character(struct span text, uint32_t *ret_code)
+{
+	struct character c = text.len > 0 ? decode(text) : invalid;
+
+	if (c.len > 0)
+		*ret_code = c.code;
+	return c.len;
+}
+
 bool
 text_is_utf8(struct span text)
 {

@@ -86,6 +86,20 @@ START_TEST(buffer_json_strings_are_valid_whatever_the_bytes)
 }
 END_TEST
 
+START_TEST(buffer_json_strings_hold_nothing_that_yaml_or_a_terminal_takes_amiss)
+{
+	struct buffer buffer = BUFFER_INIT(1000);
+
+	(void)buffer_append_json(&buffer, SPAN("\x7f\xc2\x80\xc2\x9b[31m\xc2\xa0"
+	                                       "\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf"
+	                                       "\xef\xbf\xbe\xef\xbf\xbd"));
+	ck_assert_str_eq(buffer_text(&buffer),
+	                 "\"\\u007f\\u0080\\u009b[31m\xc2\xa0"
+	                 "\\u2028\\u2029\\ufeff\\ufffe\xef\xbf\xbd\"");
+	buffer_fini(&buffer);
+}
+END_TEST
+
 START_TEST(buffer_escapes_untrusted_bytes)
 {
 	struct buffer buffer = BUFFER_INIT(1000);
@@ -123,5 +137,6 @@ END_TEST
 SUITE_MAIN("buffer", buffer_appends_text_numbers_and_ids,
            buffer_stops_at_its_limit_and_the_error_sticks,
            buffer_grows_by_many_small_appends, buffer_reserve_and_commit_write_in_place,
+           buffer_json_strings_hold_nothing_that_yaml_or_a_terminal_takes_amiss,
            buffer_json_strings_are_valid_whatever_the_bytes,
            buffer_escapes_untrusted_bytes, buffer_take_hands_the_bytes_over)
