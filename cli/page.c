@@ -99,7 +99,7 @@ page_money(double dollars, char ret_text[32])
 	return ret_text;
 }
 
-void
+bool
 page_print_head(const json_t *overview)
 {
 	const json_t *all = json_object_get(overview, "all"), *pool, *route;
@@ -107,6 +107,12 @@ page_print_head(const json_t *overview)
 	uint64_t slots = 0;
 	size_t i;
 
+	if (strcmp(page_text(overview, "phase"), "standing by") == 0) {
+		puts("This scheduler stands by: another one rules, and only that one "
+		     "knows "
+		     "what waits, what is warm\nand what is paid. Ask that one: --url.");
+		return false;
+	}
 	json_array_foreach(json_object_get(overview, "pools"), i, pool) slots +=
 		page_number(pool, "slots");
 	printf("The scheduler is %s, holding is %s. %s, %s in %s.\n",
@@ -123,6 +129,7 @@ page_print_head(const json_t *overview)
 	}
 	if (!json_is_true(json_object_get(overview, "admits")))
 		puts("Nothing is admitted: the cursor of the inbox is missing.");
+	return true;
 }
 
 void

@@ -28,8 +28,10 @@ uint64_t page_number(const json_t *object, const char *member);
 const char *page_percent(const json_t *object, const char *member, char ret_text[16]);
 const char *page_money(double dollars, char ret_text[32]);
 
-/* One line for each kind of block that jobs wait for; and the head line. */
-void page_print_head(const json_t *overview);
+/* The head line; false if this scheduler knows nothing more: another one rules. */
+bool page_print_head(const json_t *overview);
+
+/* One line for each kind of block that jobs wait for. */
 void page_print_reasons(const json_t *overview);
 
 #endif

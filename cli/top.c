@@ -62,7 +62,8 @@ print_page(const json_t *overview, const json_t *page)
 	const json_t *family;
 	size_t i;
 
-	page_print_head(overview);
+	if (!page_print_head(overview))
+		return;
 	page_print_reasons(overview);
 	putchar('\n');
 	columns_begin(&table, columns, ARRAY_SIZE(columns));

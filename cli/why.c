@@ -223,7 +223,8 @@ print_causes(const json_t *ledger)
 static void
 print_story(const struct story *story)
 {
-	page_print_head(story->overview);
+	if (!page_print_head(story->overview))
+		return;
 	print_money(story->ledger);
 	print_jumps(story->ledger);
 	page_print_reasons(story->overview);

@@ -361,8 +361,8 @@ function readFirst() {
 
 async function begin() {
   readFirst();
+  onHash(); // its figures first: they are waited for
   listen();
-  onHash();
   setInterval(() => (isLate() === Boolean(app.late) ? showState() : show()), 2000);
   app.session = await ask("session").catch(() => null);
   show();

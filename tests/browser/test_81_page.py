@@ -241,6 +241,9 @@ def test_a_stand_by_shows_no_figures_of_what_it_does_not_know(browser, tmp_path)
             browser.do("hash", hash=f"#/{view}")
             browser.wait_text("open its page", "main")
             assert browser.eval("document.querySelectorAll('main .tile, main table').length") == 0
+        for words in (["why"], ["top", "--once"]):
+            said = stack.warmq(*words, "--url", stack.url)
+            assert "This scheduler stands by" in said and "0 jobs wait" not in said
         browser.do("hash", hash="#/jobs?state=waiting&route=triage")  # that is asked of Redis
         browser.wait_text("This scheduler stands by", "main")
         browser.wait("document.querySelector('main .filters') !== null")
