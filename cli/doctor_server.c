@@ -198,11 +198,11 @@ say_refusal(struct doctor *doctor, const struct reply *reply)
 	uint64_t protocol = spoken_protocol(text);
 
 	if (protocol_answer_word(reply) == PROTOCOL_MISSING)
-		doctor_say(
-			doctor, DOCTOR_BAD, "functions",
-			"start warmq-scheduler: it loads them, if its user may (deploy/)",
-			"Redis does not have WarmQ's functions: nothing can start or "
-			"end");
+		doctor_say(doctor, DOCTOR_BAD, "functions",
+		           "start warmq-scheduler: it loads them, if its user may "
+		           "(OPERATIONS.md)",
+		           "Redis does not have WarmQ's functions: nothing can start or "
+		           "end");
 	else if (protocol > 0)
 		doctor_say(
 			doctor, DOCTOR_BAD, "functions",

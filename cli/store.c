@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What Redis says of a command inside a function, and what helps. */
+#define UNALLOWED    "The user executing the script can't"
+#define ANOTHER_USER " This user of Redis may not do that: name another one with --redis."
+
 #define TIMEOUT_MS   5000
 #define KEYS_MAX     16
 #define KEY_SIZE     320
@@ -117,8 +121,7 @@ error_advice(struct span text)
 		  " Redis is full: add memory or workers; `warmq doctor` says more." },
 		{ "READONLY", " This is a replica: name the master with --redis." },
 		{ "NOAUTH", " Name a user: --redis redis://USER:PASSWORD@HOST:PORT." },
-		{ "NOPERM", " This user of Redis may not do that: name another one with "
-		            "--redis." },
+		{ "NOPERM", ANOTHER_USER },
 		{ "ERR max number of clients",
 		  " Raise maxclients of Redis, or let others close connections." },
 		{ "ERR warmq speaks protocol",
@@ -126,6 +129,8 @@ error_advice(struct span text)
 		{ "MISCONF", " `warmq doctor` says what is wrong with its disk." },
 	};
 
+	if (text.len > 0 && memmem(text.data, text.len, UNALLOWED, strlen(UNALLOWED)))
+		return ANOTHER_USER;
 	if (text.len > 0 && memmem(text.data, text.len, "WRONGTYPE", 9))
 		return " Somebody wrote that key by hand: `warmq doctor` says what to "
 		       "do.";

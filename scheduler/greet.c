@@ -125,12 +125,12 @@ refuse_library(struct greet *greet, struct span refusal)
 {
 	bool passes = is_passing(refusal);
 
-	(void)snprintf(
-		greet->message, sizeof(greet->message),
-		"Redis does not load the functions: %.*s %s", (int)MIN(refusal.len, 160),
-		refusal.data,
-		passes ? "Say `warmq doctor`; it is tried again."
-		       : "The user needs the right to FUNCTION LOAD (see deploy/).");
+	(void)snprintf(greet->message, sizeof(greet->message),
+	               "Redis does not load the functions: %.*s %s",
+	               (int)MIN(refusal.len, 160), refusal.data,
+	               passes ? "Say `warmq doctor`; it is tried again."
+	                      : "The user needs the right to FUNCTION LOAD (see "
+	                        "OPERATIONS.md).");
 	finish(greet, passes ? ERR_AGAIN : ERR_UNSUPPORTED, greet->message);
 }
 

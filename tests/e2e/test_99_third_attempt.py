@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 
-from fleet import BUILD, WARMQ, Fleet, anthropic_body, long_text, wait_until
+from fleet import BUILD, ROOT, WARMQ, Fleet, anthropic_body, long_text, wait_until
 from test_98_fresh_eyes import STREAM, WHOLE, Answerer
 
 
@@ -37,6 +37,59 @@ def test_a_page_in_place_of_an_answer_is_shown(tmp_path):
             assert words in shown and "dead" not in shown, shown
     page.close()
     moved.close()
+
+
+# ---- rights ------------------------------------------------------------------------------
+
+def users():
+    """The users of docs/OPERATIONS.md, by name."""
+    lines = (ROOT / "docs" / "OPERATIONS.md").read_text().splitlines()
+    return {line.split()[0]: line.replace(">PASSWORD", ">p@ss/word").split()
+            for line in lines if ">PASSWORD" in line}
+
+
+def test_each_program_needs_the_rights_that_are_written_down_and_no_others(tmp_path):
+    with Fleet(tmp_path, knobs={"job_ms": 20}) as fleet:
+        address = {}
+        for name, words in users().items():
+            fleet.redis("ACL", "SETUSER", *words)
+            address[name] = f"unix://{name}:p%40ss%2Fword@{fleet.socket}"
+
+        def warmq(user, *words):
+            done = subprocess.run([WARMQ, *map(str, words), "--redis", address[user]],
+                                  capture_output=True, text=True, timeout=60)
+            return done.returncode, done.stdout + done.stderr
+
+        fleet.redis("ACL", "SETUSER", "default", "-fcall", "-xadd", "-function")
+        fleet.start("scheduler", BUILD / "scheduler" / "warmq-scheduler", "--config",
+                    fleet.config, "--redis", address["warmq-scheduler"])
+        fleet.await_ruler()
+        fleet.start_worker("worker-1", 50, "--redis", address["warmq-worker"])
+        fleet.await_workers(1)
+        system = long_text(3000)
+        for number in range(40):
+            code, said = warmq("warmq-producer", "enqueue", "--upstream", "main", "--reply",
+                               "results", "--body", anthropic_body(f"{number}", system))
+            assert code == 0, said
+        results = fleet.collect(40)
+        assert {each["state"] for each in results.values()} == {"done"}
+        assert fleet.stats()["writes"] == 1
+        for words in (["doctor"], ["job", "ls"], ["worker", "ls"], ["family", "ls"],
+                      ["budget", "ls"], ["hold", "status"], ["prefix", "ls"]):
+            code, said = warmq("warmq-reader", *words)
+            assert "NOPERM" not in said and code in (0, 1), (words, said[-600:])
+        code, said = warmq("warmq-reader", "hold", "off")
+        assert code == 1 and "may not do that: name another one" in said, said
+        for words in (["hold", "off"], ["hold", "on"]):
+            code, said = warmq("warmq-people", *words)
+            assert code == 0, said
+        fleet.end("worker-1")
+        fleet.end("scheduler")
+        refused = [dict(zip(entry[::2], entry[1::2])) for entry in fleet.redis("ACL", "LOG")]
+        told = {(each[b"username"], each[b"object"]) for each in refused}
+        assert {who for who, _ in told} <= {b"warmq-reader"}, told
+        assert "NOPERM" not in fleet.log("worker-1") + fleet.log("scheduler")
+        assert "p@ss" not in fleet.log("worker-1") + fleet.log("scheduler")
 
 
 # ---- programs ----------------------------------------------------------------------------
