@@ -413,9 +413,9 @@ send_settle(struct agent *agent, struct call_list *calls)
 	uint32_t count = count_settled(agent, calls);
 	bool claims = agent_state_is_willing(agent);
 	bool keeps_one = try_due(agent) != SHUN_NONE; /* else none is free for it */
-	bool asks = wants_to_ask(agent);
-	bool goes_on = claims && !keeps_one && !asks && /* in these slots only */
-	               agent->now_ms >= agent->names_until_ms;
+	bool asks = wants_to_ask(agent),
+	     is_short = agent->now_ms >= agent->names_until_ms;
+	bool goes_on = claims && !keeps_one && !asks && is_short;
 	struct flight *flight;
 
 	if (slot_first(&agent->slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
