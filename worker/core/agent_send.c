@@ -442,11 +442,10 @@ send_settle(struct agent *agent, struct call_list *calls)
 static void
 send_claim(struct agent *agent, struct call_list *calls)
 {
-	struct flight *flight;
+	struct flight *flight = NULL;
 
-	if (!wants_to_ask(agent))
-		return;
-	flight = open_flight(agent, calls, FLIGHT_CLAIM, 0);
+	if (wants_to_ask(agent))
+		flight = open_flight(agent, calls, FLIGHT_CLAIM, 0);
 	if (!flight)
 		return;
 	flight->q = agent->q_next;
