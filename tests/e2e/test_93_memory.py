@@ -189,6 +189,52 @@ def test_whoever_rules_next_shows_what_was_shown_before(tmp_path):
         assert rows["triage"] == 55
 
 
+def look_unstored(fleet, jobs):
+    """What is shown of jobs that came since it was stored last; how many there are now."""
+    def total():
+        return fleet.redis("HGET", "warmq:ledger", "total")
+
+    for _ in range(10):  # somebody else's load may have let it rest for 5 s
+        stored = total()
+        fleet.burst([prompt("policy ", n) for n in range(4)], route="triage")
+        jobs += 4
+        wait_until(lambda: fleet.page("overview")["counts"]["done"] == jobs, "the last ones")
+        before = look(fleet)
+        before["counts"].pop("admitted")  # no event says it
+        if total() == stored:
+            return before, jobs
+    raise AssertionError("it was stored each time")
+
+
+def test_what_was_not_stored_is_counted_again_after_a_kill(tmp_path):
+    """Between two stores lie two minutes while jobs trickle in."""
+    with Pages(tmp_path, places=["backup"]) as fleet:
+        fleet.start_all()
+        jobs = a_day(fleet)
+        await_kept(fleet, jobs)
+        before, jobs = look_unstored(fleet, jobs)
+        fleet.kill("scheduler")
+        fleet.start_scheduler()
+        fleet.await_ruling()
+        wait_until(lambda: fleet.page("overview")["counts"]["done"] == jobs, "all of them again")
+        after = look(fleet)
+        assert jobs - 4 <= after["counts"].pop("admitted") <= jobs + 1
+        assert "\n".join(differences(before, after)) == ""
+
+
+def test_who_is_told_to_stop_stores_before(tmp_path):
+    with Pages(tmp_path) as fleet:
+        fleet.start_all()
+        fleet.burst([prompt("policy ", n) for n in range(12)], route="triage")
+        wait_until(lambda: fleet.redis("HGET", "warmq:ledger", "total"), "a stored ledger")
+        before, jobs = look_unstored(fleet, 12)
+        fleet.end("scheduler")
+        words = fleet.redis("HGET", "warmq:ledger", "total").split()
+        assert int(words[1]) == jobs, "answers"
+        assert fleet.redis("HGET", "warmq:recent", "h:0").split()[1] == b"%d" % jobs
+        assert before["counts"]["done"] == jobs
+
+
 def spoil(fleet, choose):
     """Each field of what is kept cut off, mixed up, or somebody else's."""
     rows = fleet.redis("HGETALL", "warmq:recent")
