@@ -5,6 +5,7 @@
 #include "worker/http_poll.h"
 
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define HANDLES_KEPT_MAX 512
@@ -122,13 +123,25 @@ end_exchange(struct http_exchange *exchange, enum http_end end, const char *text
 	free(exchange);
 }
 
+static void
+add(char text[CURL_ERROR_SIZE], const char *more)
+{
+	size_t len = strlen(text);
+
+	(void)snprintf(text + len, CURL_ERROR_SIZE - len, "%s", more);
+}
+
 static const char *
-text_of(const struct http_exchange *exchange, CURLcode code)
+text_of(struct http_exchange *exchange, CURLcode code)
 {
 	if (exchange->was_repeated)
 		return "it was closed before a byte of the answer came";
 	if (code == CURLE_OK)
 		return "";
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		add(exchange->error,
+		    "; if it is right, name a file with its authority in "
+		    "SSL_CERT_FILE");
 	return exchange->error[0] ? exchange->error : curl_easy_strerror(code);
 }
 
@@ -277,11 +290,12 @@ on_header(char *bytes, size_t size, size_t count, void *data)
 	if (line.len > 5 && memcmp(line.data, "HTTP/", 5) == 0) {
 		long status = 0;
 
-		expect_no_more(exchange);
 		(void)curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+		if (status < 200)
+			return line.len; /* 100 Continue, 103 Early Hints: no answer */
+		expect_no_more(exchange);
 		exchange->status = (int)status;
-		if (status >= 200) /* 100 Continue is no answer */
-			exchange->handlers.on_status(exchange->status, exchange->data);
+		exchange->handlers.on_status(exchange->status, exchange->data);
 		return line.len;
 	}
 	colon = memchr(line.data, ':', line.len);

@@ -303,6 +303,25 @@ def test_an_answer_is_read_for_what_it_is(tmp_path):
         assert result["body"]["content"][0]["text"] == "hello", name
 
 
+def test_an_answer_is_found_among_what_http_allows(tmp_path):
+    chunk = b"%x\r\n%s\r\n" % (len(WHOLE), WHOLE)
+    chunked = STREAM + b"transfer-encoding: chunked\r\n"
+    interim = Answerer("interim", STREAM, WHOLE)
+    interim.bytes = (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n"
+                     b"content-type: text/html\r\n\r\n" + interim.bytes)
+    found = ask_once(tmp_path, [
+        interim,
+        Answerer("both-lengths", chunked + b"content-length: 7\r\n", chunk + b"0\r\n\r\n"),
+        Answerer("trailers", chunked + b"trailer: retry-after, content-type\r\n",
+                 chunk + b"0\r\nretry-after: 60\r\ncontent-type: text/html\r\n\r\n"),
+        Answerer("long-header", STREAM + b"x-long: " + b"y" * 60000 + b"\r\n", WHOLE),
+        Answerer("many-headers", STREAM + b"".join(b"x-%d: y\r\n" % n for n in range(3000)),
+                 WHOLE),
+        Answerer("folded-header", STREAM + b"x-folded: a\r\n  b\r\n", WHOLE)])
+    for name, result in found.items():
+        assert result["body"]["content"][0]["text"] == "hello", name
+
+
 def test_a_raw_stream_ends_where_it_ends(tmp_path):
     """[DONE] is a word of one dialect only."""
     events = b'event: response.completed\ndata: {"x":1}\n\n'

@@ -265,10 +265,20 @@ def later(seconds, answer):
     return slow
 
 
+def hints(answer):
+    """The same behind an interim answer, which is none."""
+    def hinting(handler):
+        handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
+        handler.wfile.flush()
+        answer(handler)
+    return hinting
+
+
+@pytest.mark.parametrize("wrap", [lambda answer: answer, hints], ids=["silent", "hints"])
 def test_a_stream_of_which_no_byte_comes_is_given_up_before_its_time_out(store, provider,
-                                                                         start):
+                                                                         start, wrap):
     begun, go_on = threading.Event(), threading.Event()
-    provider.answers = [silence(begun, go_on)]
+    provider.answers = [wrap(silence(begun, go_on))]
     start(upstream="    first_byte: 1s\n")
     jobs, id = one_job(store, timeout="10m")
     assert begun.wait(10)
