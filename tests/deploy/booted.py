@@ -151,9 +151,9 @@ def enqueue(machine, first, count):
     lines = [json.dumps({"model": "claude-sonnet-4-5", "max_tokens": 64, "system": system,
                          "messages": [{"role": "user", "content": f"q{n}"}]})
              for n in range(first, first + count)]
-    write(machine.tree, "root/asks.jsonl", "\n".join(lines) + "\n")
+    write(machine.tree, "srv/asks.jsonl", "\n".join(lines) + "\n")
     machine.run("warmq", "enqueue", "--upstream", "anthropic", "--reply", "me", "--file",
-                "/root/asks.jsonl")
+                "/srv/asks.jsonl")
 
 
 def stays_down(machine, unit, status):

@@ -1,25 +1,10 @@
 #include "worker/core/agent_send.h"
 
 #include "common/codec/protocol_call.h"
-#include "common/mark.h"
+#include "worker/core/agent_call.h"
+#include "worker/core/agent_claim.h"
 
 #define LATE_MAX 40 /* results in one settle_late */
-
-/* Opens a flight if ring and list have room for a full batch and `bytes` more. */
-static struct flight *
-open_flight(struct agent *agent, struct call_list *calls, enum flight_kind kind,
-            size_t bytes)
-{
-	if (flight_is_full(&agent->flights))
-		return NULL; /* an answer will make room */
-	if (!call_fits(calls, AGENT_CALL_ARGS, (uint32_t)(AGENT_CALL_BYTES + bytes))) {
-		/* What does not fit behind others fits an empty list. */
-		VERIFY(calls->call_count > 0);
-		agent->is_dirty = true;
-		return NULL;
-	}
-	return flight_add(&agent->flights, kind, agent->now_ms);
-}
 
 static uint64_t
 draw_nonce(struct agent *agent)
@@ -37,7 +22,7 @@ send_greeting(struct agent *agent, struct call_list *calls)
 {
 	const struct agent_config *config = &agent->config;
 	enum flight_kind kind = agent->has_session ? FLIGHT_ATTACH : FLIGHT_HELLO;
-	struct flight *flight = open_flight(agent, calls, kind, 0);
+	struct flight *flight = agent_call_open(agent, calls, kind, 0);
 	struct protocol_hello hello;
 
 	if (!flight)
@@ -97,40 +82,13 @@ send_beat(struct agent *agent, struct call_list *calls)
 	if (flight_count(&agent->flights) > 0 &&
 	    agent->now_ms < agent->beat_at_ms + AGENT_QUIET_MS)
 		return;
-	flight = open_flight(agent, calls, FLIGHT_BEAT, SHUN_WORDS_SIZE);
+	flight = agent_call_open(agent, calls, FLIGHT_BEAT, SHUN_WORDS_SIZE);
 	if (!flight)
 		return;
 	protocol_call_beat(calls, flight->tag, agent->config.ns, agent->session,
 	                   agent->slots.leased, agent->config.lease_ms);
 	say_shuns(agent, calls);
 	agent->beat_at_ms = agent->now_ms + agent->config.beat_ms;
-}
-
-/* Usage as Redis wants it: times by its own clock. */
-static struct protocol_usage
-redis_usage(const struct agent *agent, struct protocol_usage usage)
-{
-	if (usage.sent_ms != PROTOCOL_UNKNOWN)
-		usage.sent_ms =
-			(int64_t)offset_redis_ms(&agent->offset, (uint64_t)usage.sent_ms);
-	if (usage.first_ms != PROTOCOL_UNKNOWN)
-		usage.first_ms = (int64_t)offset_redis_ms(&agent->offset,
-		                                          (uint64_t)usage.first_ms);
-	return usage;
-}
-
-static struct protocol_delivery
-delivery_of(const struct agent_outcome *outcome)
-{
-	return (struct protocol_delivery){ outcome->reply, outcome->result_ttl_ms,
-		                           outcome->result };
-}
-
-static size_t
-outcome_bytes(const struct agent_outcome *outcome)
-{
-	return outcome->reason.len + outcome->text.len + outcome->reply.len +
-	       outcome->result.len;
 }
 
 static void
@@ -146,15 +104,15 @@ send_resent(struct agent *agent, struct call_list *calls)
 
 		if (result->in_flight)
 			continue;
-		flight = open_flight(agent, calls, FLIGHT_RESEND,
-		                     outcome_bytes(&result->outcome));
+		flight = agent_call_open(agent, calls, FLIGHT_RESEND,
+		                         agent_call_bytes(&result->outcome));
 		if (!flight)
 			return;
 		settlement = (struct protocol_settlement){
 			.slot = result->slot,
 			.q = result->q,
-			.usage = redis_usage(agent, result->outcome.usage),
-			.delivery = delivery_of(&result->outcome),
+			.usage = agent_call_usage(agent, result->outcome.usage),
+			.delivery = agent_call_delivery(&result->outcome),
 		};
 		protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session,
 		                     1, false);
@@ -175,14 +133,14 @@ send_releases(struct agent *agent, struct call_list *calls)
 
 	if (slot_first(slots, SLOT_QUEUE_RELEASE) == SLOT_NONE)
 		return;
-	flight = open_flight(agent, calls, FLIGHT_RELEASE, 0);
+	flight = agent_call_open(agent, calls, FLIGHT_RELEASE, 0);
 	if (!flight)
 		return;
 	protocol_call_release(calls, flight->tag, agent->config.ns, agent->session);
 	while (flight->items_count < AGENT_BATCH &&
 	       (index = slot_first(slots, SLOT_QUEUE_RELEASE)) != SLOT_NONE) {
 		struct slot *slot = &slots->slots[index];
-		struct protocol_usage usage = redis_usage(agent, slot->leave_usage);
+		struct protocol_usage usage = agent_call_usage(agent, slot->leave_usage);
 
 		protocol_call_release_slot(calls, index, slot->lease_q, slot->leave_sent,
 		                           &usage);
@@ -244,7 +202,8 @@ send_fails(struct agent *agent, struct call_list *calls)
 		struct protocol_failure failure;
 		struct flight *flight;
 
-		flight = open_flight(agent, calls, FLIGHT_FAIL, outcome_bytes(outcome));
+		flight = agent_call_open(agent, calls, FLIGHT_FAIL,
+		                         agent_call_bytes(outcome));
 		if (!flight)
 			return;
 		failure = (struct protocol_failure){
@@ -256,8 +215,8 @@ send_fails(struct agent *agent, struct call_list *calls)
 			.park_ms = outcome->park_ms,
 			.reason = outcome->reason,
 			.text = outcome->text,
-			.usage = redis_usage(agent, outcome->usage),
-			.delivery = delivery_of(outcome),
+			.usage = agent_call_usage(agent, outcome->usage),
+			.delivery = agent_call_delivery(outcome),
 		};
 		protocol_call_fail(calls, flight->tag, agent->config.ns, agent->session,
 		                   &failure);
@@ -276,14 +235,14 @@ send_begins(struct agent *agent, struct call_list *calls)
 
 	if (slot_first(slots, SLOT_QUEUE_BEGIN) == SLOT_NONE)
 		return;
-	flight = open_flight(agent, calls, FLIGHT_BEGIN, 0);
+	flight = agent_call_open(agent, calls, FLIGHT_BEGIN, 0);
 	if (!flight)
 		return;
 	protocol_call_begin(calls, flight->tag, agent->config.ns, agent->session);
 	while (flight->items_count < AGENT_BATCH &&
 	       (index = slot_first(slots, SLOT_QUEUE_BEGIN)) != SLOT_NONE) {
 		struct slot *slot = &slots->slots[index];
-		struct protocol_usage usage = redis_usage(agent, slot->begin_usage);
+		struct protocol_usage usage = agent_call_usage(agent, slot->begin_usage);
 
 		protocol_call_begin_slot(calls, index, slot->lease_q, &usage);
 		flight->items[flight->items_count++] =
@@ -293,166 +252,6 @@ send_begins(struct agent *agent, struct call_list *calls)
 	}
 	if (slot_first(slots, SLOT_QUEUE_BEGIN) != SLOT_NONE)
 		agent->is_dirty = true;
-}
-
-static bool
-wants_to_ask(const struct agent *agent)
-{
-	return agent_state_is_willing(agent) && !agent->flights.has_wake &&
-	       slot_first(&agent->slots, SLOT_QUEUE_FREE) != SLOT_NONE &&
-	       (agent->wake_pending || agent->now_ms >= agent->poll_at_ms);
-}
-
-/* Adds free slots to a claim, as the one that asks for more work. */
-static void
-ask_into(struct agent *agent, struct flight *flight)
-{
-	struct slot_set *slots = &agent->slots;
-	uint32_t index;
-
-	flight->is_wake = true;
-	agent->flights.has_wake = true;
-	agent->wake_pending = false;
-	while (flight->claims_count < AGENT_BATCH &&
-	       (index = slot_first(slots, SLOT_QUEUE_FREE)) != SLOT_NONE) {
-		struct slot *slot = &slots->slots[index];
-
-		slot->lease_q = flight->q + flight->claims_count;
-		flight->claims[flight->claims_count++] = index;
-		slot_set(slots, index, SLOT_LEASE_ASKED, SLOT_RUN_IDLE);
-	}
-}
-
-/* The shunned upstream whose one job is to be claimed now, or SHUN_NONE. */
-static uint32_t
-try_due(const struct agent *agent)
-{
-	return agent_state_is_willing(agent) ? shun_due(&agent->shuns, agent->now_ms)
-	                                     : SHUN_NONE;
-}
-
-static void
-send_try(struct agent *agent, struct call_list *calls)
-{
-	struct slot_set *slots = &agent->slots;
-	uint32_t index = slot_first(slots, SLOT_QUEUE_FREE);
-	uint32_t shun = try_due(agent);
-	struct flight *flight;
-
-	if (shun == SHUN_NONE || index == SLOT_NONE)
-		return;
-	flight = open_flight(agent, calls, FLIGHT_CLAIM, TEXT_NAME_MAX);
-	if (!flight)
-		return;
-	MARK(agent_tries_what_it_shuns);
-	flight->q = agent->q_next++;
-	flight->is_try = true;
-	flight->shun = shun;
-	flight->claims[flight->claims_count++] = index;
-	slots->slots[index].lease_q = flight->q;
-	slot_set(slots, index, SLOT_LEASE_ASKED, SLOT_RUN_IDLE);
-	protocol_call_claim_of(calls, flight->tag, agent->config.ns, agent->session,
-	                       flight->q, shun_upstream(&agent->shuns, shun), index);
-	shun_try(&agent->shuns, agent->now_ms, shun);
-}
-
-/* How many of the slots that are over go into one call: a batch, as far as their results
- * fit. */
-static uint32_t
-count_settled(const struct agent *agent, const struct call_list *calls)
-{
-	const struct slot_set *slots = &agent->slots;
-	uint32_t index = slot_first(slots, SLOT_QUEUE_SETTLE);
-	uint32_t count = 0;
-	size_t bytes = 0;
-
-	while (index != SLOT_NONE && count < AGENT_BATCH) {
-		const struct slot *slot = &slots->slots[index];
-
-		bytes += outcome_bytes(&agent->results.results[slot->result].outcome);
-		if (!call_fits(calls, AGENT_CALL_ARGS,
-		               (uint32_t)(AGENT_CALL_BYTES + bytes)) &&
-		    (count > 0 || calls->call_count > 0))
-			break;
-		count++;
-		index = slot->links[SLOT_CHAIN_CALLS].next;
-	}
-	return count;
-}
-
-/* Adds the slot that was over first to the call, and claims into it again if `claims`. */
-static void
-settle_slot(struct agent *agent, struct call_list *calls, struct flight *flight,
-            bool claims)
-{
-	uint32_t index = slot_first(&agent->slots, SLOT_QUEUE_SETTLE);
-	struct slot *slot = &agent->slots.slots[index];
-	struct result *result = &agent->results.results[slot->result];
-	struct protocol_settlement settlement = {
-		.slot = index,
-		.q = slot->lease_q,
-		.usage = redis_usage(agent, result->outcome.usage),
-		.delivery = delivery_of(&result->outcome),
-	};
-
-	protocol_call_settle_job(calls, &settlement);
-	flight->items[flight->items_count++] =
-		(struct flight_item){ index, slot->result, slot->lease_q };
-	result->attempt.doubtful = true;
-	slot->next_q = 0;
-	if (claims) {
-		slot->next_q = flight->q + flight->claims_count;
-		flight->claims[flight->claims_count++] = index;
-	}
-	slot_set(&agent->slots, index, SLOT_LEASE_SETTLING, SLOT_RUN_OVER);
-}
-
-static bool
-send_settle(struct agent *agent, struct call_list *calls)
-{
-	uint32_t count = count_settled(agent, calls);
-	bool claims = agent_state_is_willing(agent);
-	bool keeps_one = try_due(agent) != SHUN_NONE; /* else none is free for it */
-	bool asks = wants_to_ask(agent),
-	     is_short = agent->now_ms >= agent->names_until_ms;
-	bool goes_on = claims && !keeps_one && !asks && is_short;
-	struct flight *flight;
-
-	if (slot_first(&agent->slots, SLOT_QUEUE_SETTLE) == SLOT_NONE ||
-	    flight_is_full(&agent->flights))
-		return false;
-	if (count == 0) {
-		agent->is_dirty = true;
-		return false;
-	}
-	flight = flight_add(&agent->flights, FLIGHT_SETTLE, agent->now_ms);
-	flight->q = agent->q_next;
-	protocol_call_settle(calls, flight->tag, agent->config.ns, agent->session, count,
-	                     goes_on);
-	for (uint32_t i = 0; i < count; i++)
-		settle_slot(agent, calls, flight, claims && !(keeps_one && i == 0));
-	if (asks)
-		ask_into(agent, flight);
-	agent->q_next += flight->claims_count;
-	protocol_call_claim_into(calls, flight->q, flight->claims,
-	                         goes_on ? 0 : flight->claims_count);
-	return true;
-}
-
-static void
-send_claim(struct agent *agent, struct call_list *calls)
-{
-	struct flight *flight = NULL;
-
-	if (wants_to_ask(agent))
-		flight = open_flight(agent, calls, FLIGHT_CLAIM, 0);
-	if (!flight)
-		return;
-	flight->q = agent->q_next;
-	ask_into(agent, flight);
-	agent->q_next += flight->claims_count;
-	protocol_call_claim(calls, flight->tag, agent->config.ns, agent->session,
-	                    flight->q, flight->claims, flight->claims_count);
 }
 
 static bool
@@ -479,8 +278,8 @@ send_late(struct agent *agent, struct call_list *calls)
 
 	if (!late_is_waiting(agent) || agent->now_ms < late_due_ms(agent))
 		return;
-	flight = open_flight(agent, calls, FLIGHT_LATE,
-	                     outcome_bytes(&pool->results[index].outcome));
+	flight = agent_call_open(agent, calls, FLIGHT_LATE,
+	                         agent_call_bytes(&pool->results[index].outcome));
 	if (!flight)
 		return;
 	protocol_call_settle_late(calls, flight->tag, agent->config.ns,
@@ -488,13 +287,13 @@ send_late(struct agent *agent, struct call_list *calls)
 	for (; index != RESULT_NONE && flight->items_count < LATE_MAX;
 	     index = result_next(pool, index)) {
 		struct result *result = &pool->results[index];
-		struct protocol_delivery delivery = delivery_of(&result->outcome);
-		size_t bytes = outcome_bytes(&result->outcome);
+		struct protocol_delivery delivery = agent_call_delivery(&result->outcome);
+		size_t bytes = agent_call_bytes(&result->outcome);
 		struct protocol_late late = result->attempt;
 
 		if (!call_fits(calls, 8, (uint32_t)(bytes + AGENT_CALL_BYTES)))
 			break;
-		late.usage = redis_usage(agent, result->outcome.usage);
+		late.usage = agent_call_usage(agent, result->outcome.usage);
 		protocol_call_settle_late_job(calls,
 		                              (struct span){ result->id, result->id_len },
 		                              &delivery, &late);
@@ -521,7 +320,7 @@ send_bye(struct agent *agent, struct call_list *calls)
 
 	if (!can_leave(agent))
 		return;
-	flight = open_flight(agent, calls, FLIGHT_BYE, 0);
+	flight = agent_call_open(agent, calls, FLIGHT_BYE, 0);
 	if (!flight)
 		return;
 	protocol_call_bye(calls, flight->tag, agent->config.ns, agent->session);
@@ -563,11 +362,11 @@ agent_send_due(struct agent *agent, struct call_list *calls)
 	send_releases(agent, calls);
 	send_fails(agent, calls);
 	send_begins(agent, calls);
-	send_try(agent, calls);
+	agent_claim_try(agent, calls);
 	send_late(agent, calls); /* before a claim takes the very jobs they are of */
-	while (send_settle(agent, calls))
+	while (agent_claim_settle(agent, calls))
 		;
-	send_claim(agent, calls);
+	agent_claim_ask(agent, calls);
 	send_bye(agent, calls);
 }
 

@@ -5,6 +5,8 @@
  *   agent_lease.c    how leases and runs begin, end and part; the table after attach
  *   agent_timer.c    what time alone does
  *   agent_send.c     builds calls from what the slots are filed under
+ *   agent_claim.c    of these, those that ask for work
+ *   agent_call.c     what every call needs
  *   agent_command.c  and commands
  *
  *   down ─ connected ─► up ─ hello or attach ─► greeting ─► ready ─ bye ─► leaving
