@@ -51,3 +51,24 @@ def test_hundreds_of_dead_jobs_are_retried_and_dropped_at_once(tmp_path):
         ids = list(fleet.collect(600))
         assert fleet.warmq("job", "drop", *ids[:300]) == "300 jobs forgotten.\n"
         assert fleet.warmq("job", "drop", "--all") == "300 jobs forgotten.\n"
+
+
+def test_the_doctor_names_a_pool_from_which_nobody_claims(tmp_path):
+    """It found all to be fine while jobs waited for a worker that there never was."""
+    pools = 'pools:\n  - {name: night, match: ["nightly-*", "*"]}\n'
+
+    def findings():
+        said = json.loads(fleet.warmq("doctor", "--json", check=False))["findings"]
+        return [finding["text"] for finding in said if finding["check"] == "pools"]
+
+    with Fleet(tmp_path, knobs={"job_ms": 1, "latency_ms": 1}, settings=pools) as fleet:
+        fleet.start_all()
+        fleet.burst(bodies(3))
+        assert findings() == []
+        fleet.enqueue(bodies(7), route="nightly-mail", together=True)
+        wait_until(findings, "finding")
+        assert findings() == [
+            "7 jobs wait in the pool night, and no worker claims from it"]
+        fleet.start_worker("nightly", 5, "--pool", "night")
+        fleet.collect(7)
+        assert findings() == []

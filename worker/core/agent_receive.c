@@ -84,10 +84,8 @@ is_ok(struct agent *agent, const struct flight *flight, const struct reply *repl
 	case PROTOCOL_NEED:
 	case PROTOCOL_HELD:
 		agent->late_is_refused |= flight->kind == FLIGHT_LATE;
-		if (is_of_older_library(reply_text(reply))) {
-			MARK(agent_names_slots_to_an_older_library);
+		if (is_of_older_library(reply_text(reply)))
 			agent->names_until_ms = agent->now_ms + NAMES_MS;
-		}
 		agent_state_note(agent, AGENT_NOTE_ERROR, flight->kind,
 		                 reply_text(reply));
 		pause_and_read(agent);
