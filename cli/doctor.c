@@ -113,6 +113,18 @@ print(const struct doctor *doctor, bool json)
 
 /* ---- the verb -------------------------------------------------------------------- */
 
+/* Asks for a password where one is needed; it never stands in what is printed. */
+static void
+name_user(const struct redis_url *url, struct doctor *doctor)
+{
+	size_t len = strlen(doctor->redis_cli);
+
+	if (url->password[0] == '\0')
+		return;
+	snprintf(doctor->redis_cli + len, sizeof doctor->redis_cli - len,
+	         "%s%s --askpass", url->user[0] ? " --user " : "", url->user);
+}
+
 static void
 name_redis(const struct cli *cli, struct doctor *doctor)
 {
@@ -130,6 +142,7 @@ name_redis(const struct cli *cli, struct doctor *doctor)
 	else
 		snprintf(doctor->redis_cli, sizeof doctor->redis_cli, "redis-cli -u %.*s",
 		         (int)sizeof doctor->redis_cli - 16, text);
+	name_user(&url, doctor);
 }
 
 static int

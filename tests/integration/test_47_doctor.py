@@ -100,6 +100,16 @@ def test_functions_that_cannot_be_called_are_not_called_absent():
         assert "not let WarmQ's functions be called: NOPERM" in text and "another one" in action
 
 
+def test_what_is_to_be_typed_names_the_user_and_no_password():
+    with Server() as server:
+        server.client.execute_command("ACL", "SETUSER", "ann", "on", ">s3cret", "~*", "+@all")
+        path = server.path
+        server.url = f"unix://ann:s3cret@{path}"
+        answer = warmq(server, "doctor", "--json")
+        assert f"redis-cli -s {path} --user ann --askpass CONFIG SET" in answer
+        assert "s3cret" not in answer + warmq(server, "doctor")
+
+
 def set_wrong_type(inbox):
     inbox.redis.delete(inbox.key("later"))
     inbox.redis.set(inbox.key("later"), "x")
