@@ -195,6 +195,10 @@ def main():
           f"{wrong or 'none'}")
     print(f"stored in {len(cost.calls)} calls; at {options.jobs / took:.0f} jobs a second "
           f"that is {us / options.jobs:.2f} us of Redis a job (allowed: {ALLOWED_US})")
+    if options.rate:  # the first minute has a call for each new version
+        us = statistics.median(cost.calls)
+        print(f"a call takes {us:.0f} us; each two minutes, in the long run, that is "
+              f"{us / 120 / options.rate:.2f} us a job")
     for name, figures in sums["causes"].items():
         print(f"  {name:16} {figures[0]:8} calls {figures[1]:12} written "
               f"{figures[2]:12} in full  ${figures[3] / 1e9:.2f}")
