@@ -138,6 +138,24 @@ put_together(const struct run *run, struct request *request, const struct part_o
 	return err < 0 ? err : ERR_UNSUPPORTED;
 }
 
+/* Somebody changed the dialect of the upstream while jobs waited. */
+static int
+check_dialect(const struct request *request, const struct part_own *own, char *ret_why)
+{
+	enum dialect now = request->upstream->dialect;
+
+	if (own->dialect == now)
+		return 0;
+	(void)snprintf(
+		ret_why, REQUEST_WHY_SIZE,
+		"The job was admitted for an upstream of the dialect %s, and %s is "
+		"of %s in this worker's configuration: give that dialect an "
+		"upstream of its own, and retry the job once this one is as it was.",
+		dialect_name(own->dialect), request->upstream->config->name,
+		dialect_name(now));
+	return ERR_MALFORMED;
+}
+
 static int
 write_body(const struct run *run, struct request *request, char *ret_why)
 {
@@ -160,6 +178,9 @@ write_body(const struct run *run, struct request *request, char *ret_why)
 		               error_text(err));
 		return err;
 	}
+	err = check_dialect(request, &own, ret_why);
+	if (err < 0)
+		return err;
 	find_model(run, request, &own);
 	request->traits = upstream_traits(run->context->upstreams, request->upstream,
 	                                  request_model(request));

@@ -72,3 +72,26 @@ def test_the_doctor_names_a_pool_from_which_nobody_claims(tmp_path):
         fleet.start_worker("nightly", 5, "--pool", "night")
         fleet.collect(7)
         assert findings() == []
+
+
+# ---- the configuration -------------------------------------------------------------------
+
+def test_a_dialect_that_is_changed_under_waiting_jobs_is_named(tmp_path):
+    """"The request cannot be put together: malformed input." was all that was said."""
+    with Fleet(tmp_path, knobs={"job_ms": 1, "latency_ms": 1}) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        ids = fleet.enqueue(bodies(3), together=True)
+        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "cursor") ==
+                   f"{ids[-1]} 0".encode(), "the jobs to be admitted")
+        fleet.write_config("openai-chat")
+        fleet.start_worker()
+        for result in fleet.collect(3).values():
+            assert result["reason"] == "malformed"
+            assert "of the dialect anthropic, and main is of openai-chat" in result["text"]
+            assert result["text"].endswith("once this one is as it was.")
+        fleet.end("worker")
+        fleet.write_config("anthropic")
+        fleet.start_worker()
+        fleet.warmq("job", "retry", "--all")
+        assert {result["state"] for result in fleet.collect(3).values()} == {"done"}
