@@ -55,7 +55,7 @@ struct core_config {
 #define CORE_CONFIG_DEFAULT                                                              \
 	{                                                                                \
 		.families_max = 100000, .lanes_max = 150000, .pools_max = 64,            \
-		.budgets_max = 256, .models_max = 256, .hold_max_ms = 30000,             \
+		.budgets_max = 1280, .models_max = 256, .hold_max_ms = 30000,            \
 		.max_wait_ms = 300000, .leader_ms_max = 60000, .leader_ms_first = 30000, \
 		.lag_ms_max = 2050, .recheck_ms = 2000, .margin_ms = 10000,              \
 		.misses_max = 3, .trust_proofs = 20, .refusals_max = 3,                  \

@@ -95,3 +95,20 @@ def test_a_dialect_that_is_changed_under_waiting_jobs_is_named(tmp_path):
         fleet.start_worker()
         fleet.warmq("job", "retry", "--all")
         assert {result["state"] for result in fleet.collect(3).values()} == {"done"}
+
+
+def test_each_of_many_accounts_pays_for_its_own_jobs(tmp_path):
+    """The configuration allows 64 upstreams with 16 classes; from the 257th account on, all
+    were taken for the 256th, parked with it and paced with it."""
+    models = "models:\n" + "".join(f"  - {{match: 'm{number}', class: c{number}}}\n"
+                                   for number in range(9))
+    upstreams = [f"u{number}" for number in range(30)]
+    with Fleet(tmp_path, settings=models, aliases=upstreams) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        for upstream in upstreams:
+            fleet.enqueue([anthropic_body(upstream, model=f"m{number}") for number in range(9)],
+                          upstream=upstream, together=True)
+        wait_until(lambda: fleet.redis("HLEN", "warmq:families") == 270, "families")
+        paid = {record.split(b"|")[2] for record in fleet.redis("HVALS", "warmq:families")}
+        assert len(paid) == 270
