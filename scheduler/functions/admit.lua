@@ -136,7 +136,11 @@ local function family_admit(at, unders)
 	if old_hold > 0 and family.bits % 64 > 0 and (hold == 0 or old_hold < hold) then
 		hold = old_hold -- the smallest of those that wait
 	end
-	flags = flags - flags % 2 + (family_is_paused(family) and 1 or 0)
+	local paused = family_is_paused(family)
+	if paused ~= (flags % 2 == 1) then -- who admits has not heard of it, or has forgotten
+		say('pause ' .. (paused and 'on ' or 'off ') .. id)
+	end
+	flags = flags - flags % 2 + (paused and 1 or 0)
 	family.joined = flags % 4 >= 2 and family_number(family, 5, 6) % 4 < 2
 	family.rec = family_print(family.bits, flags, family_number(family, 7, 16), hold,
 		min(input, 99999999), min(output, 99999999), byte(family.rec, 41) - 48, fields)

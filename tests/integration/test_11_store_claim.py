@@ -750,6 +750,28 @@ def test_a_paused_family_starts_nothing(store):
     assert worker.claim().ids == ids
 
 
+def test_whoever_admits_to_a_paused_family_hears_that_it_is(store):
+    """A scheduler that has no memory of it, or knew only what stands below it."""
+    family, _ = opened(store, 1, 1)
+    store.ok("pause", family.id, "on")
+    before = store.events("pause")
+
+    def admit():
+        id = store.add()
+        assert store.admit(id, families=[family], runs=[(family, "n", [id])])[0] == "OK"
+
+    family.flags = 0  # what it believes
+    admit()
+    assert store.events("pause")[len(before):] == [f"pause on {family.id}"]
+    family.flags = 1
+    admit()
+    assert store.events("pause")[len(before) + 1:] == []
+    store.ok("pause", family.id, "off")
+    admit()
+    assert store.events("pause")[-1] == f"pause off {family.id}"
+    assert store.events("pause").count(f"pause off {family.id}") == 2
+
+
 def test_a_ticket_is_handed_out_before_all_bands_8(store):
     family, ids = opened(store, 1, 2, name="h")
     warm = Family(2)

@@ -55,7 +55,8 @@ oracle_record_family(struct oracle *oracle, struct span id, struct span record)
 	family->touched = true;
 	family->bits = parsed.bits;
 	family->flags = parsed.flags;
-	if ((parsed.flags & PROTOCOL_PAUSED) == 0)
+	/* A shared part without jobs of its own is nobody's to hear of. */
+	if ((parsed.flags & PROTOCOL_PAUSED) == 0 || parsed.lanes.len == 0)
 		family->paused_us = 0;
 	else if (family->paused_us == 0)
 		family->paused_us = MAX(oracle->agenda->now_us, 1);
