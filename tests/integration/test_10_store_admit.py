@@ -156,7 +156,7 @@ def test_a_parent_may_get_jobs_of_its_own(store):
 def test_delayed_jobs_wait_in_later_and_become_ready(store):
     family = Family(1)
     entry = store.add()
-    due = store.now() + 20
+    due = store.now() + 500
     assert store.admit(entry, families=[family], gone=[entry],
                        later=[(entry, due, family.id, "n", "payload")])[0] == "OK"
     assert store.promote() == [0, due]

@@ -546,7 +546,7 @@ def test_the_hold_clock_stands_still_while_the_budget_is_blocked(store):
     family = Family(1, hold_max=30)
     store.enqueue(family)
     worker = Worker(store)
-    store.grant_budget("acme:large", parked=store.now() + 60)
+    store.grant_budget("acme:large", parked=store.now() + 60000)
     worker.claim()
     blocked = int(store.budget()["blocked_at"])
     store.grant_budget("acme:large", parked=0)
