@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What Redis says of a command inside a function, and what helps. */
-#define UNALLOWED    "The user executing the script can't"
+/* What Redis 7.0, and what later ones say of a command inside a function; what helps. */
+#define UNALLOWED_70 "The user executing the script can't"
+#define UNALLOWED    "ACL failure in script"
 #define ANOTHER_USER " This user of Redis may not do that: name another one with --redis."
 
 #define TIMEOUT_MS   5000
@@ -129,7 +130,9 @@ error_advice(struct span text)
 		{ "MISCONF", " `warmq doctor` says what is wrong with its disk." },
 	};
 
-	if (text.len > 0 && memmem(text.data, text.len, UNALLOWED, strlen(UNALLOWED)))
+	if (text.len > 0 &&
+	    (memmem(text.data, text.len, UNALLOWED, strlen(UNALLOWED)) ||
+	     memmem(text.data, text.len, UNALLOWED_70, strlen(UNALLOWED_70))))
 		return ANOTHER_USER;
 	if (text.len > 0 && memmem(text.data, text.len, "WRONGTYPE", 9))
 		return " Somebody wrote that key by hand: `warmq doctor` says what to "
