@@ -1,7 +1,6 @@
 /* pack.h - the jobs of an entry that held many (docs/ENVELOPE.md).
  *
- *   XADD ──► 1700-0, a pack ── admitted ──► 1700-0.1, 1700-0.2, …   and no 1700-0 any
- * more
+ *   XADD ──► 1700-0, a pack ── admitted ──► 1700-0.1, 1700-0.2, …; 1700-0 is gone
  *
  * Nothing in Redis says how many they were: what is left of them is looked for. */
 #ifndef CLI_PACK_H

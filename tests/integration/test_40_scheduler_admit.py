@@ -1,12 +1,16 @@
 """The daemon admits: every form of a job, and every way in which one can be wrong."""
 
 import json
+import os
+import subprocess
 import time
 
 import pytest
 
-from daemons import CONFIG, Scheduler, body, inbox, scheduler, server  # noqa: F401
+from daemons import BUILD, CONFIG, Scheduler, body, inbox, scheduler, server  # noqa: F401
 from store import Worker, wait_until
+
+WARMQ = os.path.join(BUILD, "cli", "warmq")
 
 
 def admitted(inbox, last):
@@ -203,6 +207,13 @@ def test_without_markers_each_job_counts_whole_also_after_a_restart(server, inbo
         admitted(inbox, id)
         assert abs(input_estimate(inbox) - before) < 100
         assert all("/" not in element for element in only(elements(inbox)))
+        id = inbox.add(upstream="claude", body=body("x" * 20000, "y" * 8000))
+        admitted(inbox, id)
+        own, = [e for e in only(elements(inbox)) if e.startswith(id)]
+        assert int(own.split("/")[1].split(",")[0]) > before + 1500, "the prefix, and its own"
+        text = subprocess.run([WARMQ, "family", "ls", "--redis", server.url], check=True,
+                              capture_output=True, text=True).stdout
+        assert "not held: no cache marker" in text
 
 
 # ---- lists and times -------------------------------------------------------------------

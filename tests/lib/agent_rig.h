@@ -20,6 +20,10 @@
 #define RIG_FAMILY    "0000000000000000000000000000000b"
 #define RIG_NONE      "- - - - - -" /* usage of which nothing is known */
 
+/* What a late result says of its attempt: its lane, and a token that the seed draws. */
+#define RIG_PAID(doubt) \
+	RIG_LANE " " RIG_FAMILY " p " doubt "1546998764402558742.2 - - - - - -"
+
 /* Of a test's own `rig`: exactly this was said since the last look. */
 #define EXPECT_CALLS(text)    ck_assert_str_eq(rig_calls(&rig), text)
 #define EXPECT_COMMANDS(text) ck_assert_str_eq(rig_commands(&rig), text)

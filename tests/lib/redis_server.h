@@ -28,12 +28,12 @@ void redis_server_start(struct redis_server *server, const char *const *options)
 /* Stops it with `signal` and waits for its end.  No-op when it does not run. */
 void redis_server_stop(struct redis_server *server, int signal);
 
-#define SUITE_MAIN_WITH_REDIS(name, ...)                        \
-	int main(void)                                          \
-	{                                                       \
-		redis_server_require();                         \
-		return suite_run(name, SUITE_LIST(__VA_ARGS__), \
-		                 (struct suite_list){ 0 });     \
+#define SUITE_MAIN_WITH_REDIS(name, ...)                                \
+	int main(void)                                                  \
+	{                                                               \
+		redis_server_require();                                 \
+		return suite_run(name, SUITE_LIST(__VA_ARGS__),         \
+		                 (struct suite_list){ 0 }, NULL, NULL); \
 	}
 
 #endif

@@ -6,7 +6,8 @@
 #define TIMEOUT_S 60 /* for one case, on a machine that does other things, too */
 
 int
-suite_run(const char *name, struct suite_list tests, struct suite_list deaths)
+suite_run(const char *name, struct suite_list tests, struct suite_list deaths,
+          suite_fn *before, suite_fn *after)
 {
 	Suite *suite = suite_create(name);
 	TCase *living = tcase_create("promises");
@@ -16,6 +17,7 @@ suite_run(const char *name, struct suite_list tests, struct suite_list deaths)
 
 	tcase_set_timeout(living, TIMEOUT_S);
 	tcase_set_tags(dying, "death");
+	tcase_add_checked_fixture(living, before, after);
 	for (size_t i = 0; i < tests.count; i++)
 		tcase_add_test(living, tests.tests[i]);
 	for (size_t i = 0; i < deaths.count; i++)

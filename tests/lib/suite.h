@@ -27,25 +27,43 @@ struct suite_list {
 			ck_abort_msg("does not hold any more: %s", #claim); \
 	} while (0)
 
-/* Runs all of them and answers the exit status of the program. */
-int suite_run(const char *name, struct suite_list tests, struct suite_list deaths);
+/* A span against a text, both shown. */
+#define SUITE_SPAN(got, want)                                                           \
+	do {                                                                            \
+		struct span got_ = got;                                                 \
+		ck_assert_msg(span_equals(got_, span_from(want)), "'%.*s' is not '%s'", \
+		              (int)got_.len, got_.data, want);                          \
+	} while (0)
+
+/* Runs all of them and answers the exit status of the program.  `before` and `after` go
+ * around each test that is no death, in its process; NULL: nothing does. */
+typedef void suite_fn(void);
+int suite_run(const char *name, struct suite_list tests, struct suite_list deaths,
+              suite_fn *before, suite_fn *after);
 
 #define SUITE_LIST(...)                                                       \
 	((struct suite_list){ (const TTest *const[]){ __VA_ARGS__ },          \
 	                      sizeof((const TTest *const[]){ __VA_ARGS__ }) / \
 	                              sizeof(const TTest *) })
 
-#define SUITE_MAIN(name, ...)                                   \
-	int main(void)                                          \
-	{                                                       \
-		return suite_run(name, SUITE_LIST(__VA_ARGS__), \
-		                 (struct suite_list){ 0 });     \
+#define SUITE_MAIN(name, ...)                                           \
+	int main(void)                                                  \
+	{                                                               \
+		return suite_run(name, SUITE_LIST(__VA_ARGS__),         \
+		                 (struct suite_list){ 0 }, NULL, NULL); \
 	}
 
-#define SUITE_MAIN_WITH_DEATHS(name, tests, deaths)    \
-	int main(void)                                 \
-	{                                              \
-		return suite_run(name, tests, deaths); \
+#define SUITE_MAIN_AROUND(name, before, after, ...)                        \
+	int main(void)                                                     \
+	{                                                                  \
+		return suite_run(name, SUITE_LIST(__VA_ARGS__),            \
+		                 (struct suite_list){ 0 }, before, after); \
+	}
+
+#define SUITE_MAIN_WITH_DEATHS(name, tests, deaths)                \
+	int main(void)                                             \
+	{                                                          \
+		return suite_run(name, tests, deaths, NULL, NULL); \
 	}
 
 #endif

@@ -280,10 +280,10 @@ START_TEST(pool_learns_from_idle_slots_that_its_estimates_are_old)
 }
 END_TEST
 
-/* 19 jobs would not fill 100 slots, so free ones are no wonder; that the jobs wait is. */
-START_TEST(pool_looks_why_few_jobs_wait_beside_free_slots)
+/* "A" is warm, and its account takes two requests at once. */
+static void
+warm_at_two(struct core_rig *rig)
 {
-	struct core_rig *rig = core_rig_fresh(100);
 	struct event event = { .kind = EVENT_BUDGET };
 
 	(void)core_rig_admit(rig, "A", 2);
@@ -291,6 +291,14 @@ START_TEST(pool_looks_why_few_jobs_wait_beside_free_slots)
 	event.budget.id = rig->core->pacers[0].id;
 	event.budget.pace_max = 2;
 	core_rig_feed(rig, &event);
+}
+
+/* 19 jobs would not fill 100 slots, so free ones are no wonder; that the jobs wait is. */
+START_TEST(pool_looks_why_few_jobs_wait_beside_free_slots)
+{
+	struct core_rig *rig = core_rig_fresh(100);
+
+	warm_at_two(rig);
 	rig->knobs.job_ms = 60000;
 	(void)core_rig_admit(rig, "A", 19);
 	core_rig_run(rig, 3000);
@@ -304,13 +312,8 @@ END_TEST
 START_TEST(pool_does_not_switch_when_the_budget_holds_the_active_family)
 {
 	struct core_rig *rig = core_rig_fresh(20);
-	struct event event = { .kind = EVENT_BUDGET };
 
-	(void)core_rig_admit(rig, "A", 2);
-	drain(rig);
-	event.budget.id = rig->core->pacers[0].id;
-	event.budget.pace_max = 2;
-	core_rig_feed(rig, &event);
+	warm_at_two(rig);
 	rig->knobs.job_ms = 5000;
 	(void)core_rig_admit(rig, "A", 19);
 	core_rig_run(rig, 1100);

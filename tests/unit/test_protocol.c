@@ -1,6 +1,4 @@
-/* Every word of the protocol there and back, and what strangers may write. */
-#include "common/codec/protocol_answer.h"
-#include "common/codec/protocol_call.h"
+/* Ids, usage, records and events there and back, and what strangers may write. */
 #include "common/codec/protocol_event.h"
 #include "common/codec/protocol_record.h"
 #include "common/prng.h"
@@ -18,14 +16,6 @@ as_span(const char *text, size_t len)
 	return (struct span){ text, len };
 }
 
-#define ck_assert_span(got, want) assert_span(got, want, __LINE__)
-static void
-assert_span(struct span got, const char *want, int line)
-{
-	ck_assert_msg(span_equals(got, span_from(want)), "line %d: '%.*s' is not '%s'",
-	              line, (int)got.len, got.data, want);
-}
-
 /* ---- ids, elements, tickets ------------------------------------------------------ */
 
 START_TEST(protocol_lane_id_round_trips)
@@ -35,8 +25,7 @@ START_TEST(protocol_lane_id_round_trips)
 
 	ck_assert_int_eq(protocol_parse_lane_id(SPAN(NODE ".4294967295"), &id), 0);
 	ck_assert_uint_eq(id.domain, UINT32_MAX);
-	ck_assert_span(as_span(text, protocol_print_lane_id(id, text)),
-	               NODE ".4294967295");
+	SUITE_SPAN(as_span(text, protocol_print_lane_id(id, text)), NODE ".4294967295");
 }
 END_TEST
 
@@ -79,8 +68,8 @@ START_TEST(protocol_element_round_trips)
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		ck_assert_int_eq(protocol_parse_element(span_from(good[i]), &element), 0);
-		ck_assert_span(as_span(text, protocol_print_element(&element, text)),
-		               good[i]);
+		SUITE_SPAN(as_span(text, protocol_print_element(&element, text)),
+		           good[i]);
 	}
 }
 END_TEST
@@ -114,8 +103,7 @@ START_TEST(protocol_ticket_round_trips)
 
 	ck_assert_int_eq(protocol_parse_ticket(SPAN("w:" LANE ":12"), &lane, &g), 0);
 	ck_assert_uint_eq(g, 12);
-	ck_assert_span(as_span(text, protocol_print_ticket(lane, g, text)),
-	               "w:" LANE ":12");
+	SUITE_SPAN(as_span(text, protocol_print_ticket(lane, g, text)), "w:" LANE ":12");
 	ck_assert_int_eq(protocol_parse_ticket(SPAN("w:" LANE), &lane, &g),
 	                 ERR_MALFORMED);
 	ck_assert_int_eq(protocol_parse_ticket(SPAN("w:" LANE ":1:2"), &lane, &g),
@@ -132,11 +120,11 @@ START_TEST(protocol_list_of_nothing_has_no_items)
 	ck_assert(!protocol_list_next(&list, &item));
 	list = SPAN("a,,b");
 	ck_assert(protocol_list_next(&list, &item));
-	ck_assert_span(item, "a");
+	SUITE_SPAN(item, "a");
 	ck_assert(protocol_list_next(&list, &item));
-	ck_assert_span(item, "");
+	SUITE_SPAN(item, "");
 	ck_assert(protocol_list_next(&list, &item));
-	ck_assert_span(item, "b");
+	SUITE_SPAN(item, "b");
 	ck_assert(!protocol_list_next(&list, &item));
 }
 END_TEST
@@ -147,9 +135,9 @@ START_TEST(protocol_budget_names_what_is_paid_together)
 	size_t len;
 
 	len = protocol_print_budget(SPAN("claude"), SPAN("claude"), SPAN("sonnet"), text);
-	ck_assert_span(as_span(text, len), "claude:sonnet");
+	SUITE_SPAN(as_span(text, len), "claude:sonnet");
 	len = protocol_print_budget(SPAN("claude"), SPAN("org-2"), SPAN("sonnet"), text);
-	ck_assert_span(as_span(text, len), "claude@org-2:sonnet");
+	SUITE_SPAN(as_span(text, len), "claude@org-2:sonnet");
 	ck_assert_uint_eq(
 		protocol_print_budget(SPAN("a,b"), SPAN("a"), SPAN("sonnet"), text), 0);
 }
@@ -166,8 +154,7 @@ START_TEST(protocol_usage_keeps_unknown_apart_from_zero)
 	ck_assert_int_eq(usage.read, 0);
 	ck_assert_int_eq(usage.written, PROTOCOL_UNKNOWN);
 	ck_assert_int_eq(usage.limit_input, PROTOCOL_UNKNOWN);
-	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)),
-	               "17 18 0 - 40 -");
+	SUITE_SPAN(as_span(text, protocol_print_usage(&usage, text)), "17 18 0 - 40 -");
 }
 END_TEST
 
@@ -180,15 +167,15 @@ START_TEST(protocol_usage_carries_limits)
 	ck_assert_int_eq(protocol_parse_usage(SPAN(want), &usage), 0);
 	ck_assert_int_eq(usage.limit_requests, 4000);
 	ck_assert_int_eq(usage.limit_output, 90000);
-	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)), want);
+	SUITE_SPAN(as_span(text, protocol_print_usage(&usage, text)), want);
 	ck_assert_int_eq(protocol_parse_usage(SPAN("1 2 3 4 5 6 z=1,i=7"), &usage), 0);
 	ck_assert_int_eq(usage.limit_input, 7);
 	ck_assert_int_eq(usage.wait_ms, PROTOCOL_UNKNOWN);
 	ck_assert_int_eq(protocol_parse_usage(SPAN("1 2 - - - - w=1250"), &usage), 0);
 	ck_assert_int_eq(usage.wait_ms, 1250);
 	ck_assert_int_eq(usage.limit_input, PROTOCOL_UNKNOWN);
-	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)),
-	               "1 2 - - - - w=1250");
+	SUITE_SPAN(as_span(text, protocol_print_usage(&usage, text)),
+	           "1 2 - - - - w=1250");
 }
 END_TEST
 
@@ -205,7 +192,7 @@ START_TEST(protocol_usage_carries_what_only_the_ledger_needs)
 	ck_assert_int_eq(usage.billed_written, 8);
 	ck_assert_int_eq(usage.server_tool, 1);
 	ck_assert_int_eq(usage.may_bill, 1);
-	ck_assert_span(as_span(text, protocol_print_usage(&usage, text)), want);
+	SUITE_SPAN(as_span(text, protocol_print_usage(&usage, text)), want);
 }
 END_TEST
 
@@ -285,9 +272,9 @@ START_TEST(protocol_family_record_round_trips)
 	ck_assert_uint_eq(got.bits, 72);
 	ck_assert_uint_eq(got.live, 1234);
 	ck_assert_uint_eq(got.marks, 3);
-	ck_assert_span(got.budget, "acct:sonnet");
-	ck_assert_span(got.ancestors, "");
-	ck_assert_span(got.route, "a b");
+	SUITE_SPAN(got.budget, "acct:sonnet");
+	SUITE_SPAN(got.ancestors, "");
+	SUITE_SPAN(got.route, "a b");
 	ck_assert_ptr_null(got.model.data);
 	ck_assert_int_eq(
 		protocol_record_print_family(&got, again, sizeof(again), &again_len), 0);
@@ -297,14 +284,14 @@ START_TEST(protocol_family_record_round_trips)
 	ck_assert_int_eq(protocol_record_print_family(&family, text, sizeof(text), &len),
 	                 0);
 	ck_assert_int_eq(protocol_record_parse_family(as_span(text, len), &got), 0);
-	ck_assert_span(got.route, "a b");
+	SUITE_SPAN(got.route, "a b");
 	ck_assert_ptr_nonnull(got.model.data);
 	ck_assert_uint_eq(got.model.len, 0);
 	family.model = SPAN("claude-opus-4-1");
 	ck_assert_int_eq(protocol_record_print_family(&family, text, sizeof(text), &len),
 	                 0);
 	ck_assert_int_eq(protocol_record_parse_family(as_span(text, len), &got), 0);
-	ck_assert_span(got.model, "claude-opus-4-1");
+	SUITE_SPAN(got.model, "claude-opus-4-1");
 }
 END_TEST
 
@@ -328,7 +315,7 @@ START_TEST(protocol_lane_record_round_trips)
 	ck_assert_uint_eq(got.until_ms, PROTOCOL_UNTIL_NONE);
 	ck_assert_uint_eq(got.must_begin_ms, 1700000000001);
 	ck_assert_int_eq(got.ticket, PROTOCOL_TICKET_TAKEN);
-	ck_assert_span(got.ticket_note, "by|x");
+	SUITE_SPAN(got.ticket_note, "by|x");
 }
 END_TEST
 
@@ -423,7 +410,7 @@ START_TEST(protocol_lease_round_trips)
 	ck_assert_uint_eq(lease.output, 900);
 	ck_assert_int_eq(protocol_record_print_lease(&lease, text, sizeof(text), &len),
 	                 0);
-	ck_assert_span(as_span(text, len), want);
+	SUITE_SPAN(as_span(text, len), want);
 	ck_assert(!lease.begun);
 	lease.begun = true;
 	ck_assert_int_eq(protocol_record_print_lease(&lease, text, sizeof(text), &len),
@@ -483,7 +470,7 @@ START_TEST(protocol_event_lines_round_trip)
 		seen[event.kind] = true;
 		ck_assert_int_eq(protocol_event_print(&event, text, sizeof(text), &len),
 		                 0);
-		ck_assert_span(as_span(text, len), lines[i]);
+		SUITE_SPAN(as_span(text, len), lines[i]);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
 		ck_assert(seen[i]);
@@ -505,318 +492,18 @@ START_TEST(protocol_event_of_a_later_version_is_told_apart)
 }
 END_TEST
 
-/* ---- calls ----------------------------------------------------------------------- */
-
-static struct call_list *
-list_of_room(void)
-{
-	static struct call calls[4];
-	static struct call_arg args[64];
-	static char bytes[4096];
-	static struct call_list list = {
-		.calls = calls,
-		.args = args,
-		.bytes = bytes,
-		.call_max = ARRAY_SIZE(calls),
-		.arg_max = ARRAY_SIZE(args),
-		.byte_max = sizeof(bytes),
-	};
-
-	call_reset(&list);
-	return &list;
-}
-
-static void
-assert_words(const struct call_list *list, uint32_t call, const char *want)
-{
-	struct span rest = span_from(want), word;
-
-	for (uint32_t i = 0; i < list->calls[call].arg_count; i++) {
-		struct span got = call_arg(list, &list->calls[call], i);
-
-		ck_assert_msg(protocol_cut(&rest, ' ', &word), "no word %u", i);
-		ck_assert_msg(span_equals(got, word) ||
-		                      (got.len == 0 && span_equals(word, SPAN("''"))),
-		              "word %u: '%.*s'", i, (int)got.len, got.data);
-	}
-	ck_assert(!rest.data);
-}
-
-START_TEST(protocol_call_claim_has_the_words_of_the_protocol)
-{
-	struct call_list *list = list_of_room();
-	uint32_t slots[] = { 4, 0 };
-
-	protocol_call_claim(list, 7, SPAN("{warmq}"), (struct protocol_session){ 255, 3 },
-	                    90, slots, 2);
-	ck_assert_uint_eq(list->calls[0].tag, 7);
-	assert_words(list, 0,
-	             "FCALL warmq_claim 1 {warmq}:meta 1 00000000000000ff 3 90 4 0");
-}
-END_TEST
-
-START_TEST(protocol_call_settle_claims_behind_its_jobs)
-{
-	struct call_list *list = list_of_room();
-	struct protocol_settlement job = {
-		.slot = 4,
-		.q = 90,
-		.usage = protocol_usage_none(),
-		.delivery = { SPAN("me"), 60000, SPAN("{}") },
-	};
-	uint32_t slots[] = { 4 };
-
-	job.usage = protocol_usage_none();
-	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1,
-	                     false);
-	protocol_call_settle_job(list, &job);
-	protocol_call_claim_into(list, 91, slots, 1);
-	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 2);
-	ck_assert_span(call_arg(list, &list->calls[0], 10), "- - - - - -");
-	ck_assert_span(call_arg(list, &list->calls[0], 7), "1");
-	ck_assert_span(call_arg(list, &list->calls[0], 15), "4");
-}
-END_TEST
-
-START_TEST(protocol_call_settle_that_goes_on_names_no_slot_twice)
-{
-	struct call_list *list = list_of_room();
-	struct protocol_settlement job = {
-		.slot = 4,
-		.q = 90,
-		.usage = protocol_usage_none(),
-		.delivery = { SPAN("me"), 60000, SPAN("{}") },
-	};
-
-	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1,
-	                     true);
-	protocol_call_settle_job(list, &job);
-	protocol_call_claim_into(list, 91, NULL, 0);
-	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 1);
-	ck_assert_span(call_arg(list, &list->calls[0], 7), "=1");
-	ck_assert_span(call_arg(list, &list->calls[0], 14), "91");
-}
-END_TEST
-
-START_TEST(protocol_call_grant_keeps_what_is_not_named)
-{
-	struct call_list *list = list_of_room();
-	struct protocol_grant grant = {
-		.lane = SPAN(LANE),
-		.family = SPAN(""),
-		.px = SPAN("x"),
-		.pool = SPAN("p"),
-		.budget = SPAN("b"),
-		.generation = 3,
-		.generation_new = 4,
-		.gate = 1,
-		.reason = 0,
-		.credits = 1,
-		.credit_role = 1,
-		.window = PROTOCOL_KEEP,
-		.rank = 2,
-		.until_ms = PROTOCOL_KEEP,
-		.tokens = PROTOCOL_KEEP,
-		.life_ms = 5,
-		.ticket = 0,
-		.ticket_deadline_ms = PROTOCOL_KEEP,
-		.marks = 1,
-	};
-	struct protocol_grant_budget budget = { SPAN("b"), 32, PROTOCOL_KEEP, 1, 2, 3 };
-
-	protocol_call_grant(list, 1, SPAN("w"), SPAN("5:ab"), SPAN("9-0"), 1);
-	protocol_call_grant_lane(list, &grant);
-	protocol_call_grant_budgets(list, 1);
-	protocol_call_grant_budget(list, &budget);
-	assert_words(list, 0,
-	             "FCALL warmq_grant 1 w:meta 1 5:ab 9-0 1 " LANE
-	             " '' x p b 3 4 1 0 1 1 - 2 - - 5 0 - 1 1 b 32 - 1 2 3");
-}
-END_TEST
-
-/* ---- answers --------------------------------------------------------------------- */
-
-#define TEXT(word)                                                     \
-	{                                                              \
-		.kind = REPLY_TEXT, .text = { word, sizeof(word) - 1 } \
-	}
-#define NUMBER(n)                                     \
-	{                                             \
-		.kind = REPLY_INTEGER, .integer = (n) \
-	}
-#define ARRAY(items_)                                                             \
-	{                                                                         \
-		.kind = REPLY_ARRAY, .count = ARRAY_SIZE(items_), .items = items_ \
-	}
-#define NOTHING                     \
-	{                           \
-		.kind = REPLY_ARRAY \
-	}
-
-START_TEST(protocol_answer_of_a_claim_is_read)
-{
-	const struct reply reply =
-		TEXT("OK 1700 20\n4 lease 5 other\n6 TOKEN - 7 ENDED x\n" LANE " " NODE
-	             " l 3 " NODE " 1 1 18000 30012 1-2 1-3~\n" LANE
-	             " - t 3 - 0 1 0 0 w:" LANE ":3");
-	struct protocol_claim claim;
-	struct protocol_run got;
-	struct protocol_problem problem;
-	struct span element;
-	bool is_sound;
-
-	ck_assert_int_eq(protocol_answer_word(&reply), PROTOCOL_OK);
-	ck_assert_uint_eq(protocol_answer_now_ms(&reply), 1700);
-	ck_assert_int_eq(protocol_answer_claim(&reply, &claim), 0);
-	ck_assert_uint_eq(claim.sleep_ms, 20);
-	ck_assert(protocol_answer_run(&claim.runs, &got, &is_sound) && is_sound);
-	ck_assert_int_eq(got.role, PROTOCOL_LEAD);
-	ck_assert(got.begin);
-	ck_assert_uint_eq(got.leader_ms, 18000);
-	ck_assert_uint_eq(got.tokens, 30012);
-	ck_assert(protocol_answer_element(&got.elements, &element));
-	ck_assert(protocol_answer_element(&got.elements, &element));
-	ck_assert_span(element, "1-3~");
-	ck_assert(!protocol_answer_element(&got.elements, &element));
-	ck_assert(protocol_answer_run(&claim.runs, &got, &is_sound) && is_sound);
-	ck_assert(id_equals(got.family, ID_NONE) && got.px.len == 0);
-	ck_assert(!protocol_answer_run(&claim.runs, &got, &is_sound));
-	ck_assert(protocol_answer_refusal(&claim.refused, &problem));
-	ck_assert_uint_eq(problem.slot, 4);
-	ck_assert_span(problem.held, "lease");
-	ck_assert(protocol_answer_refusal(&claim.refused, &problem));
-	ck_assert(!protocol_answer_refusal(&claim.refused, &problem));
-	ck_assert(protocol_answer_problem(&claim.problems, &problem));
-	ck_assert_span(problem.word, "TOKEN");
-	ck_assert_uint_eq(problem.held.len, 0);
-	ck_assert(protocol_answer_problem(&claim.problems, &problem));
-	ck_assert_span(problem.held, "x");
-	ck_assert(!protocol_answer_problem(&claim.problems, &problem));
-}
-END_TEST
-
-START_TEST(protocol_answer_of_a_claim_that_is_none_is_refused)
-{
-	static const char *const broken[] = {
-		"",           "OK",         "OK 1 2",         "OK 1 2\n",
-		"OK x 2\n\n", "OK 1\n\n\n", "OK 1 2 3\n\n\n", "KO 1 2\n\n\n",
-	};
-	static const char *const runs[] = {
-		"x",
-		LANE " - p 1 - 0 0 0 0",
-		LANE " - pp 1 - 0 0 0 0 1-1",
-		LANE " - p 1 - 0 2 0 0 1-1",
-		"x - p 1 - 0 0 0 0 1-1",
-		LANE " x p 1 - 0 0 0 0 1-1",
-	};
-	struct protocol_claim claim;
-	struct protocol_run run;
-	bool is_sound;
-
-	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
-		const struct reply reply = { .kind = REPLY_TEXT,
-			                     .text = span_from(broken[i]) };
-
-		ck_assert_int_eq(protocol_answer_claim(&reply, &claim), ERR_MALFORMED);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
-		struct span text = span_from(runs[i]);
-
-		ck_assert(protocol_answer_run(&text, &run, &is_sound));
-		ck_assert(!is_sound);
-	}
-}
-END_TEST
-
-START_TEST(protocol_answer_words_are_told_apart)
-{
-	static const struct {
-		const char *text;
-		enum protocol_word word;
-	} errors[] = {
-		{ "ERR Function not found", PROTOCOL_MISSING },
-		{ "LOADING Redis is loading the dataset in memory", PROTOCOL_LOADING },
-		{ "ERR warmq claim: q: Function not found", PROTOCOL_ERROR },
-		{ "OOM command not allowed", PROTOCOL_ERROR },
-	};
-	const struct reply gone[] = { TEXT("GONE") };
-	const struct reply strange[] = { TEXT("HELLO") };
-	const struct reply reply_gone = ARRAY(gone), reply_strange = ARRAY(strange),
-			   reply_empty = NOTHING;
-
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		struct reply reply = { .kind = REPLY_ERROR,
-			               .text = span_from(errors[i].text) };
-
-		ck_assert_int_eq(protocol_answer_word(&reply), errors[i].word);
-	}
-	ck_assert_int_eq(protocol_answer_word(&reply_gone), PROTOCOL_GONE);
-	ck_assert_int_eq(protocol_answer_word(&reply_strange), PROTOCOL_STRANGE);
-	ck_assert_int_eq(protocol_answer_word(&reply_empty), PROTOCOL_STRANGE);
-}
-END_TEST
-
-START_TEST(protocol_answer_of_attach_lists_the_slots)
-{
-	const struct reply first[] = { NUMBER(0),
-		                       TEXT("17|" NODE "|" LANE "|1-2|p|1|1,1|9|1|n") };
-	const struct reply second[] = { NUMBER(5), TEXT("junk") };
-	const struct reply items[] = { TEXT("OK"), NUMBER(1), NUMBER(8), ARRAY(first),
-		                       ARRAY(second) };
-	const struct reply reply = ARRAY(items);
-	struct protocol_lease lease;
-	uint64_t connection;
-	uint32_t slot;
-
-	ck_assert_int_eq(protocol_answer_attach(&reply, &connection), 0);
-	ck_assert_uint_eq(connection, 8);
-	ck_assert(protocol_answer_slot(&reply, 0, &slot, &lease));
-	ck_assert_uint_eq(lease.q, 17);
-	ck_assert(protocol_answer_slot(&reply, 1, &slot, &lease));
-	ck_assert_uint_eq(slot, 5);
-	ck_assert_uint_eq(lease.q, 0);
-	ck_assert(!protocol_answer_slot(&reply, 2, &slot, &lease));
-}
-END_TEST
-
-START_TEST(protocol_answer_of_grant_and_glance_is_read)
-{
-	const struct reply lane[] = { TEXT(LANE), TEXT("refused"), NUMBER(4),
-		                      NUMBER(2),  NUMBER(8),       NUMBER(1700) };
-	const struct reply family[] = { TEXT(NODE), NUMBER(55), NUMBER(2), NUMBER(1700) };
-	const struct reply items[] = { TEXT("OK"), NUMBER(1), ARRAY(lane),
-		                       ARRAY(family) };
-	const struct reply reply = ARRAY(items);
-	struct protocol_granted granted;
-	struct protocol_glance glance;
-
-	ck_assert(protocol_answer_granted(&reply, 0, &granted));
-	ck_assert(!granted.done);
-	ck_assert_uint_eq(granted.generation, 4);
-	ck_assert(!protocol_answer_granted(&reply, 2, &granted));
-	ck_assert(protocol_answer_glance(&reply, 1, &glance));
-	ck_assert_uint_eq(glance.backlog, 55);
-	ck_assert(!protocol_answer_glance(&reply, 0, &glance));
-}
-END_TEST
-
-SUITE_MAIN(
-	"protocol", protocol_lane_id_round_trips, protocol_lane_id_refuses_what_is_none,
-	protocol_element_round_trips, protocol_element_refuses_what_is_none,
-	protocol_ticket_round_trips, protocol_list_of_nothing_has_no_items,
-	protocol_budget_names_what_is_paid_together,
-	protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
-	protocol_usage_carries_what_only_the_ledger_needs,
-	protocol_usage_believes_no_absurd_number, protocol_usage_refuses_what_is_none,
-	protocol_usage_size_is_enough_for_the_largest, protocol_family_record_round_trips,
-	protocol_lane_record_round_trips, protocol_record_clamps_a_number_to_its_column,
-	protocol_record_tells_another_format_from_damage,
-	protocol_parsers_survive_any_bytes, protocol_lease_round_trips,
-	protocol_event_lines_round_trip, protocol_event_of_a_later_version_is_told_apart,
-	protocol_call_claim_has_the_words_of_the_protocol,
-	protocol_call_settle_claims_behind_its_jobs,
-	protocol_call_settle_that_goes_on_names_no_slot_twice,
-	protocol_call_grant_keeps_what_is_not_named, protocol_answer_of_a_claim_is_read,
-	protocol_answer_of_a_claim_that_is_none_is_refused,
-	protocol_answer_words_are_told_apart, protocol_answer_of_attach_lists_the_slots,
-	protocol_answer_of_grant_and_glance_is_read)
+SUITE_MAIN("protocol", protocol_lane_id_round_trips,
+           protocol_lane_id_refuses_what_is_none, protocol_element_round_trips,
+           protocol_element_refuses_what_is_none, protocol_ticket_round_trips,
+           protocol_list_of_nothing_has_no_items,
+           protocol_budget_names_what_is_paid_together,
+           protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
+           protocol_usage_carries_what_only_the_ledger_needs,
+           protocol_usage_believes_no_absurd_number, protocol_usage_refuses_what_is_none,
+           protocol_usage_size_is_enough_for_the_largest,
+           protocol_family_record_round_trips, protocol_lane_record_round_trips,
+           protocol_record_clamps_a_number_to_its_column,
+           protocol_record_tells_another_format_from_damage,
+           protocol_parsers_survive_any_bytes, protocol_lease_round_trips,
+           protocol_event_lines_round_trip,
+           protocol_event_of_a_later_version_is_told_apart)

@@ -209,29 +209,9 @@ START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
 }
 END_TEST
 
-int
-main(void)
-{
-	const TTest *const tests[] = {
-		ruler_compares_bytes_before_it_reuses_a_segment,
-		ruler_asks_once_and_reuses_equal_bytes,
-		ruler_stores_a_segment_that_redis_does_not_have,
-		ruler_waits_for_a_segment_and_loses_no_job,
-		ruler_asks_for_all_segments_that_a_page_wants_at_once,
-	};
-	Suite *suite = suite_create("ruler_segments");
-	TCase *promises = tcase_create("promises");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_checked_fixture(promises, open_rig, close_rig);
-	tcase_set_timeout(promises, 20);
-	for (size_t i = 0; i < ARRAY_SIZE(tests); i++)
-		tcase_add_test(promises, tests[i]);
-	suite_add_tcase(suite, promises);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN_AROUND("ruler_segments", open_rig, close_rig,
+                  ruler_compares_bytes_before_it_reuses_a_segment,
+                  ruler_asks_once_and_reuses_equal_bytes,
+                  ruler_stores_a_segment_that_redis_does_not_have,
+                  ruler_waits_for_a_segment_and_loses_no_job,
+                  ruler_asks_for_all_segments_that_a_page_wants_at_once)
