@@ -1,6 +1,8 @@
 """One scheduler rules: take-overs, deaths, freezes, a lost Redis; and whole runs."""
 
 import json
+import os
+import socket
 import subprocess
 import threading
 
@@ -224,12 +226,34 @@ def test_a_restarted_redis_is_read_anew():
             server.start()
             inbox = Store(server.client)
             scheduler.wait_for("memory is complete", count=2)
-            assert scheduler.log.count("no connection to Redis") <= 3, "once for each reason"
             assert scheduler.json("/api/v1/families")["counts"]["families"] == 1
             ids += enqueue(inbox, 30)
             admitted(inbox, ids[-1])
             assert [e.rstrip("~") for e in only(elements(inbox))] == ids
             check_books(inbox)
+
+
+def hang_up(path, times):
+    """Stands where Redis stood, and ends so many connections without a word."""
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX) as there:
+        there.settimeout(60)
+        there.bind(path)
+        there.listen()
+        for _ in range(times):
+            with there.accept()[0] as asks:
+                asks.settimeout(60)
+                assert asks.recv(1)
+
+
+def test_an_outage_is_told_once_for_each_reason(server):
+    with Scheduler(server) as scheduler:
+        server.stop()
+        hang_up(server.path, 6)
+        server.start()
+        scheduler.wait_for("memory is complete", count=2)
+        told = scheduler.log.count("no connection to Redis")
+        assert 0 < told <= 4, "hung up, refused, hung up six times, refused"
 
 
 def test_a_cursor_that_was_turned_back_is_a_rollback_10_r2(scheduler, inbox):
