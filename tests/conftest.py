@@ -1,11 +1,15 @@
-"""A failed test shows the ends of the logs of all that ran for it."""
+"""A failed test shows the ends of the logs of all that ran for it.
 
+WARMQ_FALLEN: a file that gets the names of the tests that failed, a line each."""
+
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "lib"))
 
 from logs import ends  # noqa: E402
 
@@ -28,3 +32,11 @@ def pytest_runtest_makereport(item, call):
     if report.failed:
         for folder in folders_of(item):
             report.sections += [(f"the end of {path}", text) for path, text in ends(folder)]
+
+
+def pytest_terminal_summary(terminalreporter):
+    if "WARMQ_FALLEN" in os.environ:
+        bad = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
+        fallen = dict.fromkeys(report.nodeid for report in bad if hasattr(report, "nodeid"))
+        with open(os.environ["WARMQ_FALLEN"], "w", encoding="utf-8") as out:
+            out.writelines(f"{HERE}/{name}\n" for name in fallen)

@@ -5,6 +5,8 @@
 The directory holds meson's JSON logs (meson-*.json) and pytest's JUnit files.  A Check
 program counts each of its cases, a TAP program each of its points, any other program is
 one case.  A failed step that left no failed case (a broken build) counts as one failure.
+A case of pytest.xml that stands in pytest-again.xml was asked twice: the second answer
+counts, and the case is named.
 """
 
 import glob
@@ -24,6 +26,7 @@ class Count:
         self.name = name
         self.passed = self.failed = 0
         self.skips = []
+        self.pardoned = []  # fell beside others, passed alone
 
     def add_program(self, result, output, program):
         """One entry of a meson log."""
@@ -75,12 +78,30 @@ def count_meson(path):
     return count
 
 
+def cases_in(path):
+    for case in xml.parse(path).getroot().iter("testcase"):
+        yield f"{case.get('classname')}.{case.get('name')}", case
+
+
+def is_bad(case):
+    return case.find("failure") is not None or case.find("error") is not None
+
+
+def asked_again(path):
+    """What a second run, if there was one, says of those that fell in the first."""
+    again = os.path.join(os.path.dirname(path), "pytest-again.xml")
+    return dict(cases_in(again)) if os.path.exists(again) and path != again else {}
+
+
 def count_pytest(path):
     count = Count(os.path.basename(path)[:-len(".xml")])
-    for case in xml.parse(path).getroot().iter("testcase"):
-        name = f"{case.get('classname')}.{case.get('name')}"
+    again = asked_again(path)
+    for name, case in cases_in(path):
         skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
+        if is_bad(case) and name in again:
+            if not is_bad(again[name]):
+                count.pardoned.append(name)
+        elif is_bad(case):
             count.failed += 1
         elif skipped is not None:
             count.skips.append(f"{name}: {skipped.get('message') or 'no reason given'}")
@@ -117,6 +138,8 @@ def main(directory, failed_steps):
               f"{len(count.skips)} skipped")
     for skip in sorted(set(skips)):
         print(f"   skipped: {skip}")
+    for name in sorted(name for count in counts for name in count.pardoned):
+        print(f"   fell beside other tests, passed alone: {name}")
     for step in failed_steps:
         print(f"   failed step: {step}")
 

@@ -15,12 +15,13 @@ def meson(result, stdout, name="program"):
     return {"name": name, "result": result, "stdout": stdout, "stderr": None}
 
 
-def last_line(logs=(), junit=None, cases=None, failed_steps=()):
+def last_line(logs=(), junit=None, again=None, cases=None, failed_steps=()):
     """(exit status, last line, all output) of results.py over these logs."""
     with tempfile.TemporaryDirectory() as directory:
         with open(f"{directory}/meson-all.json", "w", encoding="utf-8") as file:
             file.writelines(json.dumps(log) + "\n" for log in logs)
-        for name, text in (("pytest.xml", junit), ("traces.cases", cases)):
+        for name, text in (("pytest.xml", junit), ("pytest-again.xml", again),
+                           ("traces.cases", cases)):
             if text:
                 with open(f"{directory}/{name}", "w", encoding="utf-8") as file:
                     file.write(text)
@@ -35,6 +36,9 @@ JUNIT = ('<testsuites><testsuite><testcase classname="a" name="b"/>'
          '<testcase classname="a" name="c"><failure message="no"/></testcase>'
          '<testcase classname="a" name="d"><skipped message="no npm here"/></testcase>'
          "</testsuite></testsuites>")
+AGAIN_OK = '<testsuite><testcase classname="a" name="c"/></testsuite>'
+AGAIN_BAD = ('<testsuite><testcase classname="a" name="c"><failure message="no"/></testcase>'
+             "</testsuite>")
 
 EXPECTED = [
     ("a Check program counts its cases", dict(logs=[meson("OK", CHECK_OK)]),
@@ -53,6 +57,10 @@ EXPECTED = [
      dict(logs=[meson("OK", ""), meson("SKIP", "skipped: no redis-server\n")]),
      0, "1 passed, 0 failed, 1 skipped"),
     ("pytest counts", dict(junit=JUNIT), 1, "1 passed, 1 failed, 1 skipped"),
+    ("whoever falls and passes alone counts once",
+     dict(junit=JUNIT, again=AGAIN_OK), 0, "2 passed, 0 failed, 1 skipped"),
+    ("whoever falls twice failed once",
+     dict(junit=JUNIT, again=AGAIN_BAD), 1, "1 passed, 1 failed, 1 skipped"),
     ("steps count", dict(cases="cases: 20 passed, 0 failed\n"), 0, "20 passed, 0 failed"),
     ("a failed step without a failed case is a failure",
      dict(logs=[meson("OK", "")], failed_steps=["build"]), 1, "1 passed, 1 failed"),
@@ -71,6 +79,9 @@ def main():
                 and ": no npm here" not in output:
             failed += 1
             print(f"{name}: the reason of the skip is missing")
+        if ("passed alone: a.c" in output) != (given.get("again") == AGAIN_OK):
+            failed += 1
+            print(f"{name}: the names of those that were asked again are wrong")
     print(f"cases: {len(EXPECTED) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
