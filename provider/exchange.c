@@ -25,6 +25,7 @@ struct exchange {
 	uint64_t id;
 	uint32_t output_tokens;
 	int status;
+	bool is_kept; /* its first byte was due, but keep_waiting */
 	bool is_over;
 };
 
@@ -241,6 +242,10 @@ on_timer(uv_timer_t *timer)
 	struct exchange *exchange = timer->data;
 	bool begins = !exchange->model.ticket.responded;
 
+	exchange->is_kept = begins && settings_get(&exchange->server->settings,
+	                                           SETTINGS_KEEP_WAITING);
+	if (exchange->is_kept)
+		return;
 	if (begins && respond(exchange) < 0) {
 		struct connection *connection = exchange->connection;
 
@@ -409,6 +414,20 @@ exchange_count(struct server *server, struct connection *connection)
 	ask_fini(&ask);
 	server_count_status(server, 200);
 	server_answer(connection, 200, span_from(json), SPAN(""));
+}
+
+void
+exchange_go_on(struct server *server)
+{
+	uint64_t now_us = server_now_us(server);
+
+	for (struct exchange *it = server->exchanges; it; it = it->next) {
+		if (!it->is_kept)
+			continue;
+		it->model.done_us += now_us - it->model.first_byte_us;
+		it->model.first_byte_us = now_us;
+		wait_until(it, now_us);
+	}
 }
 
 void

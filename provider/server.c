@@ -138,6 +138,7 @@ server_set(struct server *server, const struct settings *settings)
 	server->clients.body_max = settings_get(settings, SETTINGS_BODY_MAX);
 	fill_config(server, &config);
 	engine_configure(server->engine, server_now_us(server), &config);
+	exchange_go_on(server);
 }
 
 struct settings

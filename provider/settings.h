@@ -37,6 +37,7 @@
 	X(LATENCY_MS, "latency_ms", NUMBER, 100, 600000, NULL, "time to the first byte without prefill") \
 	X(LATENCY_SPREAD, "latency_spread_permille", NUMBER, 200, 1000, NULL, "its spread each way") \
 	X(PREFILL, "prefill_tokens_per_second", NUMBER, 10000, 100000000, NULL, "uncached tokens; 0: no time") \
+	X(KEEP_WAITING, "keep_waiting", SWITCH, 0, 1, NULL, "no answer begins until this is false again") \
 	X(DECODE, "decode_tokens_per_second", NUMBER, 80, 100000000, NULL, "output tokens; 0: no time") \
 	X(JOB_MS, "job_ms", NUMBER, 0, 3600000, NULL, "first byte to last; 0: by the decode rate") \
 	X(JOB_SPREAD, "job_spread_permille", NUMBER, 0, 1000, NULL, "its spread each way") \

@@ -27,9 +27,9 @@ LONG = pytest.mark.skipif(not os.environ.get("WARMQ_LONG"),
                           reason="takes minutes; WARMQ_LONG=1 runs it")
 
 
-def wait_until(claim, what, seconds=30):
+def wait_until(claim, what, seconds=30, patience=waiting.PATIENCE):
     """As everywhere; whole fleets run beside it and need the cores."""
-    return waiting.wait_until(claim, what, seconds, period=0.02)
+    return waiting.wait_until(claim, what, seconds, 0.02, patience)
 
 
 def end_whole_on_signals():

@@ -259,8 +259,6 @@ class Paged(Fleet):
 
 def test_the_causes_of_a_busy_minute(tmp_path):
     """What happens to a route in the order of a bad day, each with its cause."""
-    knobs = {**QUICK, "prefill_tokens_per_second": 4000}
-
     def causes_of(act, wanted):
         """Those that came, once the wanted one has: a burst is booked answer by answer."""
         before = fleet.causes("day")
@@ -281,32 +279,51 @@ def test_the_causes_of_a_busy_minute(tmp_path):
         burst("one ", 1)
         fleet.http("/knobs", {"evict_permille": 0})
 
+    def all_write(word, count, begun=0, **fields):
+        """A burst of which nobody is answered before all of it has started."""
+        ids = fleet.enqueue(prefix(word, count), route="day", **fields)
+        wait_until(lambda: fleet.stats()["concurrency"] >= begun + count, "all at once", 60)
+        fleet.http("/knobs", {"keep_waiting": False})
+        fleet.collect(len(ids))
+
     def unheld():
         fleet.warmq("hold", "off")
         wait_until(lambda: "holding was switched off" in fleet.log("scheduler"), "no hold", 30)
-        burst("three ", 6)
+        fleet.http("/knobs", {"keep_waiting": True})
+        all_write("three ", 6)
         fleet.warmq("hold", "on")
         wait_until(lambda: "holding was switched on" in fleet.log("scheduler"), "a hold", 30)
 
     def late():
-        fleet.http("/knobs", {"visibility_lag_ms": 1500})
-        burst("four ", 6)
+        """None can read what was written, before one has failed to."""
+        before = fleet.causes("day").get("proof_miss", 0)
+        fleet.http("/knobs", {"visibility_lag_ms": 600000})
+        ids = fleet.enqueue(prefix("four ", 6), route="day")
+        wait_until(lambda: fleet.causes("day").get("proof_miss", 0) > before, "a miss", 60)
+        fleet.http("/knobs", {"visibility_lag_ms": 0})
+        fleet.collect(len(ids), 120)
+
+    def too_soon():
+        """Two of a prefix, whose leader writes for as long as it takes until four have come
+        that do not wait for it."""
+        fleet.http("/knobs", {"keep_waiting": True})
+        fleet.enqueue(prefix("five ", 2), route="day", reply="lead")
+        wait_until(lambda: fleet.stats()["concurrency"], "their leader", 60)
+        all_write("five ", 4, begun=1, hold_max="0")
+        fleet.collect(2, 60, "lead")
 
     def stored():
         sums = total(fleet)
         return sums and sums["calls"] == fleet.stats()["requests"]
 
-    with Paged(tmp_path, OPTIONS, knobs=knobs) as fleet:
+    with Paged(tmp_path, OPTIONS, knobs=QUICK) as fleet:
         fleet.start_all()
         assert causes_of(lambda: burst("one ", 6), "first") == {"first"}
         assert causes_of(lambda: burst("two ", 6), "new_version") == {"new_version"}
         assert causes_of(evicted, "evicted_early") == {"evicted_early"}
         causes_of(unheld, "stampede")
         causes_of(late, "proof_miss")
-        fleet.http("/knobs", {"visibility_lag_ms": 0})
-        fleet.enqueue(prefix("five ", 2), route="day", reply="lead")  # writes for a second
-        causes_of(lambda: burst("five ", 4, hold_max="0"), "hold_limit")
-        fleet.collect(2, 60, "lead")
+        causes_of(too_soon, "hold_limit")
         wait_until(stored, "a stored ledger", 30)
         let_pass(fleet, 10)
         fleet.http("/knobs", {"evict_permille": 1000})

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from provider import (FAST, PREFIX, PROGRAM, TIMEOUT_S, Provider, chat_body, digest,
+from provider import (FAST, PREFIX, PROGRAM, TIMEOUT_S, Answer, Provider, chat_body, digest,
                       message_body, message_text, parse_events)
 from waiting import wait_until
 
@@ -1074,6 +1074,38 @@ def test_split_sends_events_in_pieces(provider):
 # --- time ----------------------------------------------------------------------------
 
 
+def test_answers_that_are_kept_waiting_begin_when_they_are_told(provider):
+    provider.set(keep_waiting=True, job_ms=300)
+    asked = []
+    for question in ("One?", "Two?"):
+        connection = provider.connect()
+        connection.request("POST", "/v1/messages", json.dumps(message_body(question)),
+                           {"anthropic-version": "2023-06-01"})
+        asked.append(connection)
+    wait_until(lambda: provider.stats()["concurrency"] == 2, "both requests")
+    provider.set(deltas=2)  # another knob tells nobody to go on
+    assert (provider.stats()["concurrency"], provider.stats()["duplicate_writes"]) == (2, 1)
+    began = time.monotonic()
+    provider.set(keep_waiting=False)
+    for connection in asked:
+        assert Answer(connection.getresponse()).json()["usage"]["output_tokens"] == 64
+        connection.close()
+    assert time.monotonic() - began > 0.298, "the job takes its time after its first byte"
+    assert provider.read(message_body()) == PREFIX_TOKENS
+
+
+def test_who_is_kept_waiting_may_leave(provider):
+    provider.set(keep_waiting=True)
+    connection = provider.connect()
+    connection.request("POST", "/v1/messages", json.dumps(message_body()),
+                       {"anthropic-version": "2023-06-01"})
+    wait_until(lambda: provider.stats()["concurrency"] == 1, "the request")
+    connection.close()
+    wait_until(lambda: provider.stats()["concurrency"] == 0, "the end of the request")
+    provider.set(keep_waiting=False)
+    assert provider.read(message_body()) == 0
+
+
 def test_first_byte_waits_for_prefill_and_the_last_for_the_job():
     with Provider("--latency-ms", "100", "--latency-spread-permille", "0",
                   "--prefill-tokens-per-second", "20000", "--job-ms", "300") as running:
@@ -1088,14 +1120,14 @@ def test_first_byte_waits_for_prefill_and_the_last_for_the_job():
             return first, time.monotonic() - start
 
         cold = timeline(message_body(stream=True))
+        running.set(prefill_tokens_per_second=1)  # an hour, for what is not read
         warm = timeline(message_body(stream=True))
     prefill = PREFIX_TOKENS / 20000
-    # Lower bounds are exact; upper ones leave room for a busy machine.
-    assert 0.1 + prefill - 0.002 <= cold[0] < 0.1 + prefill + 1
-    assert 0.1 - 0.002 <= warm[0] < 0.1 + 1
-    assert cold[0] - warm[0] > prefill / 2
-    assert 0.4 + prefill - 0.002 <= cold[1] < 0.4 + prefill + 2
-    assert 0.4 - 0.002 <= warm[1] < 0.4 + 2
+    # Lower bounds are exact; a machine may always be slower.
+    assert cold[0] > 0.1 + prefill - 0.002
+    assert cold[1] > 0.4 + prefill - 0.002
+    assert warm[0] > 0.1 - 0.002
+    assert warm[1] > 0.4 - 0.002
 
 
 def test_five_hundred_streams_at_once():

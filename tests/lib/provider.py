@@ -16,7 +16,7 @@ import subprocess
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
 PROGRAM = os.path.join(BUILD, "provider", "warmq-provider")
-TIMEOUT_S = 20
+TIMEOUT_S = 120
 FAST = ("--latency-ms", "0", "--prefill-tokens-per-second", "0",
         "--decode-tokens-per-second", "0")
 PREFIX = "Answer in one sentence and name the paragraph. " * 400  # 4,700 tokens
