@@ -24,8 +24,9 @@
 
 #include <stdlib.h>
 
-#define RECONNECT_MS 1000
-#define SCRAPED_MS   120000 /* somebody scrapes, if he did so lately */
+#define RECONNECT_MS    1000
+#define SCRAPED_MS      120000 /* somebody scrapes, if he did so lately */
+#define CONNECTIONS_MAX 512
 
 /* ---- what all pages share -------------------------------------------------------- */
 
@@ -350,7 +351,12 @@ open_parts(struct admin *admin, uv_loop_t *loop, const struct admin_options *opt
 		.data = admin,
 		.client_name = "warmq-scheduler-pages",
 	};
-	const char *address = options->config->scheduler.listen;
+	const struct http_server_options http = {
+		.address = options->config->scheduler.listen,
+		.connections_max = CONNECTIONS_MAX,
+		.fn = serve,
+		.data = admin,
+	};
 	char message[HTTP_SERVER_MESSAGE_SIZE];
 	int err = admin_guard_open(admin);
 
@@ -359,8 +365,7 @@ open_parts(struct admin *admin, uv_loop_t *loop, const struct admin_options *opt
 	if (err == 0)
 		err = admin_change_open(admin);
 	if (err == 0) {
-		err = http_server_open(loop, address, serve, admin, &admin->server,
-		                       message);
+		err = http_server_open(loop, &http, &admin->server, message);
 		if (err < 0)
 			log_error("the pages cannot be served",
 			          LOG_TEXT("reason", message),

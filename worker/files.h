@@ -10,7 +10,7 @@
 #include "common/base.h"
 
 #define FILES_OWN \
-	40 /* Redis twice, the loop, locks, the log, the health page and its guests */
+	60 /* Redis twice, the loop, locks, the log, the health page and its guests */
 
 struct files {
 	uint64_t inherited; /* the soft limit that the process was started with */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define CONNECTIONS_MAX 32 /* they come out of FILES_OWN */
+
 struct health {
 	const struct health_sources *sources;
 	struct http_server *server;
@@ -199,14 +201,19 @@ on_request(const struct http_server_request *request,
 struct health *
 health_open(uv_loop_t *loop, const char *address, const struct health_sources *sources)
 {
+	struct http_server_options options = {
+		.address = address,
+		.connections_max = CONNECTIONS_MAX,
+		.fn = on_request,
+	};
 	char why[HTTP_SERVER_MESSAGE_SIZE] = "out of memory";
 	struct health *health;
 
 	if (strcmp(address, "off") == 0)
 		return NULL;
 	health = calloc(1, sizeof *health);
-	if (!health || http_server_open(loop, address, on_request, health,
-	                                &health->server, why) < 0) {
+	options.data = health;
+	if (!health || http_server_open(loop, &options, &health->server, why) < 0) {
 		log_warning("there is no health page; jobs run without it",
 		            LOG_TEXT("listen", address), LOG_TEXT("cause", why));
 		free(health);

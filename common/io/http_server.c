@@ -1,5 +1,6 @@
 #include "common/io/http_server.h"
 
+#include "common/io/http_guests.h"
 #include "common/io/http_listen.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@ struct http_server {
 	uv_timer_t timer; /* its next deadline */
 	unsigned handles_open;
 	struct incoming *incoming; /* all requests under way */
+	struct http_guests guests;
+	bool somebody_left;
 	http_server_fn *fn;
 	void *data;
 	http_server_closed_fn *closed_fn;
@@ -53,17 +56,51 @@ struct http_server_stream {
 
 static void on_timer(uv_timer_t *timer);
 
-/* Lets libmicrohttpd do what is due, and asks when it wants to be called again. */
+/* Lets libmicrohttpd go on with a connection from the next turn of the loop on. */
+static void
+resume(struct http_server *server, struct MHD_Connection *connection, bool *suspended)
+{
+	if (!*suspended)
+		return;
+	*suspended = false;
+	MHD_resume_connection(connection);
+	VERIFY(uv_timer_start(&server->timer, on_timer, 0, 0) == 0);
+}
+
+/* Who has come and asked in this turn has been heard by now.  A stream that has nothing
+ * to write would not find out that its client is gone. */
+static void
+make_room(struct http_server *server)
+{
+	struct http_guest *guest;
+	struct incoming *incoming;
+
+	while ((guest = http_guests_show_out(&server->guests))) {
+		incoming = guest->data;
+		if (!incoming || !incoming->stream)
+			continue;
+		incoming->stream->ended = true;
+		resume(server, incoming->connection, &incoming->stream->suspended);
+	}
+}
+
+/* Lets libmicrohttpd do what is due, and asks when it wants to be called again.  When all
+ * places are taken it stops listening; that somebody has left it looks at in its next
+ * turn only, of which it says nothing. */
 static void
 run(struct http_server *server)
 {
 	MHD_UNSIGNED_LONG_LONG wait_ms;
 
+	server->somebody_left = false;
 	(void)MHD_run(server->daemon);
-	if (MHD_get_timeout(server->daemon, &wait_ms) == MHD_YES)
+	if (server->somebody_left)
+		VERIFY(uv_timer_start(&server->timer, on_timer, 0, 0) == 0);
+	else if (MHD_get_timeout(server->daemon, &wait_ms) == MHD_YES)
 		VERIFY(uv_timer_start(&server->timer, on_timer, wait_ms, 0) == 0);
 	else
 		(void)uv_timer_stop(&server->timer);
+	make_room(server);
 }
 
 static void
@@ -228,17 +265,6 @@ http_server_stream_open(const struct http_server_request *request,
 	return stream;
 }
 
-/* Lets libmicrohttpd go on with a connection from the next turn of the loop on. */
-static void
-resume(struct http_server *server, struct MHD_Connection *connection, bool *suspended)
-{
-	if (!*suspended)
-		return;
-	*suspended = false;
-	MHD_resume_connection(connection);
-	VERIFY(uv_timer_start(&server->timer, on_timer, 0, 0) == 0);
-}
-
 bool
 http_server_stream_is_idle(const struct http_server_stream *stream)
 {
@@ -288,6 +314,52 @@ http_server_answer(struct http_server_later *later, struct http_server_response 
 		free_incoming(incoming); /* nobody is there to read it */
 }
 
+/* ---- guests ---------------------------------------------------------------------- */
+
+/* NULL: memory was out when it came. */
+static struct http_guest *
+guest_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+/* `incoming` is what is owed from here on, NULL when it is written. */
+static void
+owe(struct http_server *server, struct MHD_Connection *connection,
+    struct incoming *incoming)
+{
+	struct http_guest *guest = guest_of(connection);
+
+	if (!guest)
+		return;
+	guest->data = incoming;
+	http_guests_move(&server->guests, guest, incoming != NULL);
+}
+
+static void
+on_connection(void *data, struct MHD_Connection *connection, void **context,
+              enum MHD_ConnectionNotificationCode code)
+{
+	struct http_server *server = data;
+	const union MHD_ConnectionInfo *info;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (*context)
+			http_guests_leave(&server->guests, *context);
+		*context = NULL;
+		server->somebody_left = true;
+		return;
+	}
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	VERIFY(info);
+	*context = http_guests_enter(&server->guests, info->connect_fd);
+}
+
+/* ---- requests -------------------------------------------------------------------- */
+
 static enum MHD_Result
 handle(struct http_server *server, struct MHD_Connection *connection, const char *path,
        const char *method, struct incoming *incoming)
@@ -302,6 +374,7 @@ handle(struct http_server *server, struct MHD_Connection *connection, const char
 	struct http_server_response response = http_server_response();
 	enum MHD_Result result = MHD_YES;
 
+	owe(server, connection, incoming);
 	server->fn(&request, &response, server->data);
 	if (incoming->stream) {
 		struct MHD_Response *out = incoming->stream->response;
@@ -373,12 +446,11 @@ on_completed(void *data, struct MHD_Connection *connection, void **state,
 {
 	struct incoming *incoming = *state;
 
-	(void)data;
-	(void)connection;
 	(void)code;
 	if (!incoming)
 		return;
 	*state = NULL;
+	owe(data, connection, NULL);
 	*incoming->link = incoming->next;
 	if (incoming->next)
 		incoming->next->link = incoming->link;
@@ -401,20 +473,21 @@ on_daemon_message(void *data, const char *format, va_list arguments)
 /* The socket is the daemon's from here on, also if it does not start: versions differ in
  * whether they close it then, and the program ends. */
 static struct MHD_Daemon *
-start_daemon(struct http_server *server, int fd)
+start_daemon(struct http_server *server, int fd, unsigned connections_max)
 {
 	return MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
 		NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message,
 		NULL, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_SERVER_CONNECTIONS_MAX,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+		MHD_OPTION_CONNECTION_LIMIT, connections_max,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SERVER_SILENCE_S,
 		MHD_OPTION_END);
 }
 
 int
-http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void *data,
+http_server_open(uv_loop_t *loop, const struct http_server_options *options,
                  struct http_server **ret_server,
                  char ret_message[HTTP_SERVER_MESSAGE_SIZE])
 {
@@ -423,7 +496,7 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
 	int fd, ret, cause;
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	ret = http_listen_open(address, &fd, ret_message);
+	ret = http_listen_open(options->address, &fd, ret_message);
 	if (ret < 0)
 		return ret;
 	server = calloc(1, sizeof *server);
@@ -431,16 +504,17 @@ http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn, void 
 		(void)close(fd);
 		return ERR_MEMORY;
 	}
-	server->fn = fn;
-	server->data = data;
+	server->fn = options->fn;
+	server->data = options->data;
+	server->guests.staying_max = options->connections_max / 4 * 3;
 	errno = 0;
-	server->daemon = start_daemon(server, fd);
+	server->daemon = start_daemon(server, fd, options->connections_max);
 	cause = errno;
 	info = server->daemon
 	               ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)
 	               : NULL;
 	if (!info || uv_poll_init(loop, &server->poll, info->epoll_fd) < 0) {
-		http_listen_explain(address, cause, ret_message);
+		http_listen_explain(options->address, cause, ret_message);
 		if (server->daemon)
 			MHD_stop_daemon(server->daemon);
 		free(server);

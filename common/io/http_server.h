@@ -11,9 +11,11 @@
  * answer before it returns, or it defers: then http_server_answer follows, exactly once,
  * also if the client or the server has gone meanwhile.
  *
- * Bounds: HTTP_SERVER_CONNECTIONS_MAX at a time, bodies of HTTP_SERVER_BODY_MAX (413
- * beyond), 30 s of silence (streams may be silent).  It serves whoever can connect:
- * listen on loopback, or put a proxy with authentication before it. */
+ * Bounds: so many connections at a time as the caller says, of which the last quarter is
+ * for who has just come: beyond three quarters those are closed that have been there
+ * longest (http_guests.h).  Bodies of HTTP_SERVER_BODY_MAX (413 beyond), 30 s of silence
+ * (streams may be silent).  It serves whoever can connect: listen on loopback, or put a
+ * proxy with authentication before it. */
 #ifndef COMMON_IO_HTTP_SERVER_H
 #define COMMON_IO_HTTP_SERVER_H
 
@@ -24,10 +26,9 @@
 
 #include <uv.h>
 
-#define HTTP_SERVER_CONNECTIONS_MAX 512
-#define HTTP_SERVER_BODY_MAX        ((size_t)1 << 20)
-#define HTTP_SERVER_SILENCE_S       30
-#define HTTP_SERVER_MESSAGE_SIZE    HTTP_LISTEN_MESSAGE_SIZE
+#define HTTP_SERVER_BODY_MAX     ((size_t)1 << 20)
+#define HTTP_SERVER_SILENCE_S    30
+#define HTTP_SERVER_MESSAGE_SIZE HTTP_LISTEN_MESSAGE_SIZE
 
 struct http_server; /* opaque */
 
@@ -54,10 +55,16 @@ typedef void http_server_fn(const struct http_server_request *request,
                             struct http_server_response *response, void *data);
 typedef void http_server_closed_fn(void *data);
 
-/* Listens at `address`: "127.0.0.1:9310", "[::1]:0"; port 0 is any free one.  On failure
- * `ret_message` is a sentence with the address. */
-MUST_USE int http_server_open(uv_loop_t *loop, const char *address, http_server_fn *fn,
-                              void *data, struct http_server **ret_server,
+struct http_server_options {
+	const char *address; /* "127.0.0.1:9310", "[::1]:0"; port 0 is any free one */
+	unsigned connections_max; /* files that guests may take; 32 or more */
+	http_server_fn *fn;
+	void *data;
+};
+
+/* On failure `ret_message` is a sentence with the address. */
+MUST_USE int http_server_open(uv_loop_t *loop, const struct http_server_options *options,
+                              struct http_server **ret_server,
                               char ret_message[HTTP_SERVER_MESSAGE_SIZE]);
 
 uint16_t http_server_port(const struct http_server *server);

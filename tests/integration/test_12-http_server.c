@@ -9,15 +9,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DEADLINE_MS 10000
-#define ANSWER_SIZE (1 << 16)
+#define DEADLINE_MS     10000
+#define ANSWER_SIZE     (1 << 16)
+#define CONNECTIONS_MAX 32
+#define CROWD           (5 * CONNECTIONS_MAX)
 
 struct meeting {
 	uv_loop_t loop;
 	uv_timer_t pulse; /* answers what was deferred, feeds what streams */
 	struct http_server_later *later;
 	struct http_server_stream *stream;
-	unsigned pieces, gone;
+	unsigned pieces, streams, gone;
 	uv_timer_t deadline;
 	uv_async_t done; /* the client's thread has its answer */
 	struct http_server *server;
@@ -27,6 +29,8 @@ struct meeting {
 	const char
 		*enough; /* the client leaves when it has read this; NULL: at the end */
 	unsigned clients;
+	struct span crowd; /* how each of a crowd begins before the client comes */
+	int seats[CROWD];
 	char answer[ANSWER_SIZE];
 };
 
@@ -87,6 +91,7 @@ on_request(const struct http_server_request *request,
 		meeting->stream =
 			http_server_stream_open(request, response, on_gone, meeting);
 		ck_assert_ptr_nonnull(meeting->stream);
+		meeting->streams++;
 		return;
 	}
 	if (strcmp(request->path, "/missing") == 0)
@@ -101,19 +106,38 @@ on_request(const struct http_server_request *request,
 		http_server_header(request, "X-Test"), request->body.len);
 }
 
-static void
-talk(struct meeting *meeting)
+static int
+connect_to(struct meeting *meeting)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 		                       .sin_port =
 		                               htons(http_server_port(meeting->server)) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	return fd;
+}
+
+/* Who was shown out meanwhile does not mind. */
+static void
+take_seats(struct meeting *meeting)
+{
+	for (unsigned i = 0; i < CROWD; i++) {
+		meeting->seats[i] = connect_to(meeting);
+		(void)!send(meeting->seats[i], meeting->crowd.data, meeting->crowd.len,
+		            MSG_NOSIGNAL);
+	}
+}
+
+static void
+talk(struct meeting *meeting)
+{
+	int fd = connect_to(meeting);
 	struct span left = meeting->question;
 	size_t len = 0;
 	ssize_t n;
 
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
 	while (left.len > 0) {
 		n = send(fd, left.data, left.len, MSG_NOSIGNAL);
 		if (n <= 0)
@@ -136,8 +160,12 @@ client(void *data)
 {
 	struct meeting *meeting = data;
 
+	if (meeting->crowd.data)
+		take_seats(meeting);
 	for (unsigned i = 0; i < meeting->clients; i++)
 		talk(meeting);
+	for (unsigned i = 0; meeting->crowd.data && i < CROWD; i++)
+		close(meeting->seats[i]);
 	(void)uv_async_send(&meeting->done);
 	return NULL;
 }
@@ -166,16 +194,30 @@ on_done(uv_async_t *async)
 	uv_close((uv_handle_t *)&meeting->pulse, NULL);
 }
 
+static int
+open_at(uv_loop_t *loop, const char *address, void *data, struct http_server **ret_server,
+        char ret_message[HTTP_SERVER_MESSAGE_SIZE])
+{
+	const struct http_server_options options = {
+		.address = address,
+		.connections_max = CONNECTIONS_MAX,
+		.fn = on_request,
+		.data = data,
+	};
+
+	return http_server_open(loop, &options, ret_server, ret_message);
+}
+
 static void
-meet_until(struct meeting *meeting, struct span question, unsigned clients,
-           const char *enough)
+meet_in_a_crowd(struct meeting *meeting, struct span question, unsigned clients,
+                const char *enough, struct span crowd)
 {
 	char message[HTTP_SERVER_MESSAGE_SIZE] = "";
 	pthread_t thread;
 
-	*meeting = (struct meeting){ .question = question,
-		                     .clients = clients,
-		                     .enough = enough };
+	*meeting = (struct meeting){
+		.question = question, .clients = clients, .enough = enough, .crowd = crowd
+	};
 	ck_assert_int_eq(uv_loop_init(&meeting->loop), 0);
 	ck_assert_int_eq(uv_timer_init(&meeting->loop, &meeting->pulse), 0);
 	ck_assert_int_eq(uv_timer_start(&meeting->pulse, on_pulse, 5, 5), 0);
@@ -185,8 +227,8 @@ meet_until(struct meeting *meeting, struct span question, unsigned clients,
 	                 0);
 	ck_assert_int_eq(uv_async_init(&meeting->loop, &meeting->done, on_done), 0);
 	meeting->done.data = meeting;
-	ck_assert_msg(http_server_open(&meeting->loop, "127.0.0.1:0", on_request, meeting,
-	                               &meeting->server, message) == 0,
+	ck_assert_msg(open_at(&meeting->loop, "127.0.0.1:0", meeting, &meeting->server,
+	                      message) == 0,
 	              "%s", message);
 	ck_assert_int_eq(pthread_create(&thread, NULL, client, meeting), 0);
 	while (uv_run(&meeting->loop, UV_RUN_ONCE) != 0)
@@ -194,6 +236,13 @@ meet_until(struct meeting *meeting, struct span question, unsigned clients,
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert(meeting->closed);
 	ck_assert_int_eq(uv_loop_close(&meeting->loop), 0);
+}
+
+static void
+meet_until(struct meeting *meeting, struct span question, unsigned clients,
+           const char *enough)
+{
+	meet_in_a_crowd(meeting, question, clients, enough, (struct span){ 0 });
 }
 
 static void
@@ -305,6 +354,29 @@ START_TEST(http_server_streams_until_the_client_leaves)
 }
 END_TEST
 
+/* All of them stay until the client has its answer, or the server shows them out. */
+START_TEST(http_server_answers_whatever_sits_idle_on_its_port)
+{
+	const struct span crowds[] = {
+		SPAN(""),
+		SPAN("GET /half HTTP/1.1\r\nHo"),
+		SPAN("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\nhalf"),
+		SPAN("GET / HTTP/1.1\r\nHost: h\r\n\r\n"),
+		SPAN("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(crowds); i++) {
+		meet_in_a_crowd(&meeting,
+		                SPAN("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"), 3,
+		                "body=0", crowds[i]);
+		ck_assert_msg(strstr(meeting.answer, "GET /healthz q=") != NULL,
+		              "crowd %zu: \"%s\"", i, meeting.answer);
+	}
+	ck_assert_uint_gt(meeting.streams, CONNECTIONS_MAX / 2);
+	ck_assert_uint_eq(meeting.gone, meeting.streams);
+}
+END_TEST
+
 START_TEST(http_server_closes_although_an_answer_is_still_due)
 {
 	struct http_server_response response = http_server_response();
@@ -331,27 +403,17 @@ START_TEST(http_server_says_why_it_cannot_listen)
 	uv_loop_t loop;
 
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	ck_assert_int_eq(
-		http_server_open(&loop, "9310", on_request, NULL, &first, message),
-		ERR_MALFORMED);
+	ck_assert_int_eq(open_at(&loop, "9310", NULL, &first, message), ERR_MALFORMED);
 	ck_assert_ptr_nonnull(strstr(message, "IP:port"));
-	ck_assert_int_eq(
-		http_server_open(&loop, "[::1]:x", on_request, NULL, &first, message),
-		ERR_MALFORMED);
+	ck_assert_int_eq(open_at(&loop, "[::1]:x", NULL, &first, message), ERR_MALFORMED);
 
-	ck_assert_int_eq(
-		http_server_open(&loop, "localhost:0", on_request, NULL, &first, message),
-		0);
+	ck_assert_int_eq(open_at(&loop, "localhost:0", NULL, &first, message), 0);
 	(void)snprintf(address, sizeof address, "127.0.0.1:%u", http_server_port(first));
-	ck_assert_int_eq(
-		http_server_open(&loop, address, on_request, NULL, &second, message),
-		ERR_IO);
+	ck_assert_int_eq(open_at(&loop, address, NULL, &second, message), ERR_IO);
 	ck_assert_ptr_nonnull(strstr(message, address));
 	ck_assert_ptr_nonnull(strstr(message, "another program listens there"));
 	ck_assert_int_eq(/* TEST-NET-1: no machine has it */
-	                 http_server_open(&loop, "192.0.2.1:0", on_request, NULL, &second,
-	                                  message),
-	                 ERR_IO);
+	                 open_at(&loop, "192.0.2.1:0", NULL, &second, message), ERR_IO);
 	ck_assert_ptr_nonnull(strstr(message, "this machine has no such address"));
 	http_server_close(first, NULL, NULL);
 	http_server_close(NULL, NULL, NULL);
@@ -370,5 +432,6 @@ SUITE_MAIN("http_server", http_server_answers_with_path_query_and_header,
            http_server_adds_headers_and_serves_constants,
            http_server_answers_later_or_at_once_after_a_deferral,
            http_server_streams_until_the_client_leaves,
+           http_server_answers_whatever_sits_idle_on_its_port,
            http_server_closes_although_an_answer_is_still_due,
            http_server_says_why_it_cannot_listen)

@@ -207,14 +207,14 @@ def test_what_was_never_sent_costs_nothing(store, provider, start):
 
 
 def test_a_worker_with_too_few_files_says_so_and_uses_fewer_slots(store, provider, start):
-    worker = start(slots=100, files=(64, 64))
+    worker = start(slots=100, files=(84, 84))
     jobs = family()
     ids = enqueue(store, jobs, 30)
     store.open(jobs)
     for id in ids:
         assert wait_result(store, id)["state"] == "done"
     assert "limit of open files is too low" in worker.log()
-    assert "limit=64 needed=240 slots=100 used=12" in worker.log()
+    assert "limit=84 needed=260 slots=100 used=12" in worker.log()
     assert "nothing was sent" not in worker.log()
 
 
