@@ -264,7 +264,7 @@ write_family(struct ruler *ruler, const struct ruler_family *family,
 	call_integer(out, flags);
 	call_integer(out, (int64_t)family->hold_max_ms);
 	call_integer(out, ruler_family_input(family));
-	call_integer(out, family->output);
+	call_integer(out, family->output_most);
 	put_lane(text, family->id);
 	write_text(ruler, out);
 	put_nodes(text, family, family->gates, true);
@@ -299,7 +299,7 @@ write_families(struct ruler *ruler, struct call_list *out)
 		family->stored = true;
 		family->stored_markable = family->markable;
 		family->stored_input = ruler_family_input(family);
-		family->stored_output = family->output;
+		family->stored_output = family->output_most;
 		family->stored_hold_max_ms = family->hold_max_ms;
 	}
 }

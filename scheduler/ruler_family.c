@@ -3,9 +3,11 @@
 #include "scheduler/ruler_batch.h"
 #include "scheduler/ruler_core.h"
 
-#define SUFFIX_TIMES  4        /* a job has its own estimate if it differs so much */
-#define SUFFIX_TOKENS 64       /* and is not tiny */
-#define SAMPLES_MAX   16       /* weight of the past in an estimate */
+#define SUFFIX_TIMES  4    /* a job has its own estimate if its input differs so much */
+#define SUFFIX_TOKENS 64   /* and is not tiny */
+#define OUTPUT_WASTE  8    /* or if an eighth of the output would be reserved in vain */
+#define OUTPUT_FORGET 1000 /* after so many such jobs the largest was the exception */
+#define SAMPLES_MAX   16   /* weight of the past in an estimate */
 #define INPUT_MAX     99999999 /* its column */
 
 static uint32_t
@@ -23,6 +25,28 @@ differs(uint32_t mean, uint32_t value)
 		return false;
 	return value > (uint64_t)mean * SUFFIX_TIMES ||
 	       mean > (uint64_t)value * SUFFIX_TIMES;
+}
+
+/* Providers reserve `max_tokens` exactly, and a family may ask for 10 and for 90,000:
+ * what we reserve less than they do is answered by a 429.  So a job without an estimate
+ * of its own reserves the family's largest.  `counts`: it is admitted for the first time.
+ */
+static bool
+has_own_output(struct ruler_family *family, uint32_t output, bool counts)
+{
+	uint32_t most = family->output_most;
+
+	if (output >= most - most / OUTPUT_WASTE || most - output < SUFFIX_TOKENS) {
+		family->output_most = MAX(most, output);
+		family->own_in_a_row = family->own_most = 0;
+		return false;
+	}
+	family->own_most = MAX(family->own_most, output);
+	if (counts && ++family->own_in_a_row >= OUTPUT_FORGET) {
+		family->output_most = family->own_most;
+		family->own_in_a_row = family->own_most = 0;
+	}
+	return true;
 }
 
 /* A stored estimate is corrected when it is off by a quarter. */
@@ -197,8 +221,8 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 		sight_nodes(ruler, now_ms, place, job);
 	merge_lineage(ruler, family, job);
 	take_apart(family);
-	odd = !fresh && (differs(family->input, job->input_tokens) ||
-	                 differs(family->output, job->output_tokens));
+	odd = has_own_output(family, job->output_tokens, !told) ||
+	      (!fresh && differs(family->input, job->input_tokens));
 	if (!told) {
 		family->input = mix(family->input, family->samples, job->input_tokens);
 		family->output = mix(family->output, family->samples, job->output_tokens);
@@ -214,7 +238,7 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 	    gates != family->gates || shared != family->stored_shared ||
 	    family->hold_max_ms != family->stored_hold_max_ms ||
 	    is_off(family->stored_input, ruler_family_input(family)) ||
-	    is_off(family->stored_output, family->output))
+	    family->stored_output != family->output_most)
 		ruler_batch_family(ruler, place)->record = true;
 	family->stored_shared = shared;
 	return odd;

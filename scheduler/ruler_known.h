@@ -53,7 +53,9 @@ struct ruler_family {
 	uint32_t gates;         /* ancestors that the record lists, as bits */
 	uint32_t input, output; /* estimates: means of the tails, of the answers */
 	uint32_t ungated; /* and of the prefix, what each job pays: lineage_ungated() */
-	uint32_t stored_input, stored_output; /* ruler_family_input(), and `output` */
+	uint32_t output_most; /* what no answer of a job without an own one exceeds */
+	uint32_t own_most, own_in_a_row;      /* of the latest that have one */
+	uint32_t stored_input, stored_output; /* ruler_family_input(), `output_most` */
 	bool input_is_whole; /* read back: `input` has what was ungated then in it */
 	uint32_t samples;
 	uint64_t hold_max_ms, stored_hold_max_ms; /* 0: no held job yet */

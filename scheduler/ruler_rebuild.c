@@ -405,7 +405,8 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	family->hold_max_ms = family->stored_hold_max_ms = record->hold_max_ms;
 	family->input = family->stored_input = (uint32_t)record->input;
 	family->input_is_whole = true;
-	family->output = family->stored_output = (uint32_t)record->output;
+	family->output = family->output_most = family->stored_output =
+		(uint32_t)record->output;
 	family->samples = 8;
 	ruler_copy(family->route, sizeof(family->route), record->route);
 	recover_lineage(record, family);

@@ -185,6 +185,7 @@ put_budget_block(const struct ruler_family *family, const struct core_family_vie
                  struct buffer *out)
 {
 	unsigned long long limit = view->blocked_number, each = family->output;
+	bool mixed = family->output_most > each + each / 8;
 	uint64_t average =
 		family->sum.jobs > 0 ? family->sum.output / family->sum.jobs : 0;
 	uint64_t enough = average + average / 2;
@@ -198,8 +199,8 @@ put_budget_block(const struct ruler_family *family, const struct core_family_vie
 	}
 	(void)snprintf(
 		text, sizeof(text),
-		"output budget (%llu a minute, %llu reserved by each: %llu at once)",
-		limit, each, limit / each);
+		"output budget (%llu a minute, %llu reserved by each%s: %llu at once)",
+		limit, each, mixed ? " on average" : "", limit / each);
 	ruler_view_json_text(out, "blocked_on", span_from(text));
 	if (average == 0 || enough >= each)
 		return;

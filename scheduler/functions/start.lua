@@ -282,8 +282,13 @@ function start.waiting(lane, family, budget, role, want, class)
 	return taken
 end
 
+local function is_large(family, element)
+	local input = match(element, '/(%d+),')
+	return input and input + 0 > max(64, 4 * sub(family.rec, 25, 32))
+end
+
 -- The writer of a cold entry, or the first to look: among the first 32 the first that has
--- not failed yet and has no estimate of its own, for those are the large ones.
+-- not failed yet and is not one of the large ones: their own estimate says so.
 function start.leader(lane, family, budget, role, class)
 	local view = VIEW[family.bits]
 	local band = view.sole > 0 and view.sole or start.best_band(family, view, false)
@@ -298,7 +303,7 @@ function start.leader(lane, family, budget, role, class)
 			for i = 1, look do
 				local at = queue.at + i
 				local element = queue.items[at]
-				local fit = pass == 2 or not find(element, '/', 1, true) and
+				local fit = pass == 2 or not is_large(family, element) and
 					(back == 0 or past_of(element_id(element)).attempts == 0)
 				local started
 				if fit then

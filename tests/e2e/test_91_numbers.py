@@ -199,6 +199,23 @@ def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
         assert stats["writes"] == 1
 
 
+def test_an_output_limit_is_kept_whatever_each_of_a_family_asks_for(tmp_path):
+    """The mean of all was reserved, and one of four requests was answered by a 429.  The
+    second family comes when the limit is known, and its first ones ask for little."""
+    with Fleet(tmp_path, knobs={**KNOBS, "itpm": 1800000, "otpm": 360000, "job_ms": 300,
+                                "output_tokens": 400}) as fleet:
+        fleet.start_all()
+        fleet.burst([json.dumps(body_of(number)) for number in range(3)])
+        bodies = [json.dumps(body_of(number, max_tokens=(10, 8192, 1000, 90000)[number % 4],
+                                     system=SYSTEM[number % 2:]))
+                  for number in range(80)]
+        fleet.burst(bodies, 90)
+        stats = fleet.stats()
+        refused = stats["requests_by_status"].get("429", 0)
+        assert refused <= 0.01 * stats["requests"], stats["requests_by_status"]
+        assert stats["writes"] == 2
+
+
 @LONG
 def test_token_limits_are_kept_over_two_minutes(tmp_path):
     """More output than the account has: 200 answers of 1,000 tokens at 90,000 a minute."""

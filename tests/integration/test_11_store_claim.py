@@ -120,10 +120,11 @@ def test_a_credit_starts_one_job_and_is_taken(store):
         f"start {family.lane} {family.id} 1 l {worker.nonce} 0 1"]
 
 
-def test_a_leader_is_the_first_without_a_size_of_its_own(store):
-    family = Family(1)
+@pytest.mark.parametrize("own", ["", "/64,2", "/400,9000"])
+def test_a_leader_is_the_first_whose_own_input_is_not_large(store, own):
+    family = Family(1, input=100)
     store.enqueue(family, 2, suffix="/9000,10")
-    small = store.enqueue(family, 1)
+    small = store.enqueue(family, 1, suffix=own)
     store.grant(family.lane, gate=WRITING, credits=1, role=2)
     claim = Worker(store).claim()
     assert [(job.id, job.role) for job in claim.jobs] == [(small[0], "c")]

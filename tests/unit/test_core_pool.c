@@ -380,7 +380,8 @@ START_TEST(pool_leaves_what_a_pace_does_not_use_to_others)
 	event.budget.id = rig->core->pacers[0].id;
 	event.budget.pace_max = 2;
 	core_rig_feed(rig, &event);
-	ck_assert_msg(pool_leaves_slots(rig->core, 0), "at once, not when a claim tells it");
+	ck_assert_msg(pool_leaves_slots(rig->core, 0),
+	              "at once, not when a claim tells it");
 	expect_that_another_account_goes_on(rig, 25000);
 }
 END_TEST

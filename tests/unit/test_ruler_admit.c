@@ -375,6 +375,67 @@ START_TEST(ruler_never_reads_so_many_that_large_ones_could_flood_it)
 }
 END_TEST
 
+#define ASKS(n)                                                    \
+	"[upstream claude body '{\"model\":\"m\",\"messages\":[]," \
+	"\"max_tokens\":" n "}']"
+
+/* Whatever mixes in a family: a provider reserves what each asks for. */
+START_TEST(ruler_reserves_no_less_than_a_job_asks_for)
+{
+	struct rig_call *admit;
+	uint32_t count, at;
+
+	rig_rule(&rig);
+	rig_expect(&rig, "XREAD jobs");
+	rig_inbox(&rig, "[[6-0 " ASKS("10") "] [6-1 " ASKS("8000") "] [6-2 " ASKS(
+				"10") "] [6-3 " ASKS("7500") "]]");
+	admit = rig_expect(&rig, "admit");
+	at = rig_group(admit, 'F', &count);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_str_eq(rig_word(admit, at + 6), "8000");
+	at = rig_group(admit, 'E', &count);
+	ck_assert_uint_eq(count, 4);
+	ck_assert_str_eq(rig_word(admit, at), "6-0");
+	ck_assert_str_eq(rig_word(admit, at + 1), "6-1");
+	ck_assert_ptr_nonnull(strstr(rig_word(admit, at + 2), "6-2/"));
+	ck_assert_ptr_nonnull(strstr(rig_word(admit, at + 2), ",10"));
+	ck_assert_str_eq(rig_word(admit, at + 3), "6-3");
+	rig_answer(&rig, admit, "[OK 1000]");
+	rig_inbox(&rig, "[[7-1 " ASKS("8001") "]]");
+	admit = rig_expect(&rig, "admit");
+	at = rig_group(admit, 'F', &count);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_str_eq(rig_word(admit, at + 6), "8001");
+}
+END_TEST
+
+START_TEST(ruler_forgets_the_one_that_asked_for_much)
+{
+	struct rig_call *admit;
+	uint32_t count, at;
+
+	rig_rule(&rig);
+	rig_expect(&rig, "XREAD jobs");
+	rig_inbox(&rig, "[[6-0 " ASKS("90000") "]]");
+	rig_answer(&rig, rig_expect(&rig, "admit"), "[OK 1000]");
+	for (unsigned i = 1; i <= 1000; i++) {
+		char text[200];
+
+		(void)snprintf(text, sizeof text, "[[6-%u " ASKS("1000") "]]", i);
+		rig_inbox(&rig, text);
+		admit = rig_expect(&rig, "admit");
+		at = rig_group(admit, 'F', &count);
+		ck_assert_uint_eq(count, i == 1000);
+		if (count > 0)
+			ck_assert_str_eq(rig_word(admit, at + 6), "1000");
+		rig_answer(&rig, admit, "[OK 1000]");
+	}
+	rig_inbox(&rig, "[[7-0 " ASKS("1000") "]]");
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, rig_group(admit, 'E', &count)), "7-0");
+}
+END_TEST
+
 START_TEST(ruler_retries_a_blocking_read_that_was_lost_alone)
 {
 	struct rig_call *read;
@@ -409,4 +470,6 @@ SUITE_MAIN_AROUND("ruler_admit", open_rig, close_rig,
                   ruler_goes_on_inside_a_pack,
                   ruler_reads_fewer_entries_when_they_are_large,
                   ruler_never_reads_so_many_that_large_ones_could_flood_it,
+                  ruler_reserves_no_less_than_a_job_asks_for,
+                  ruler_forgets_the_one_that_asked_for_much,
                   ruler_retries_a_blocking_read_that_was_lost_alone)
