@@ -38,7 +38,7 @@ static const struct option_spec specs[] = {
 	FIELD("file", file, "FILE", "one request a line (JSON lines); - standard input"),
 	FIELD("prefix", prefix, "NAME", "a stored prefix, or NAME@HASH"),
 	FIELD("route", route, "NAME", "your name for this kind of traffic"),
-	FIELD("shared", shared, "WHAT", "tools, system, messages:N or marker:K"),
+	FIELD("shared", shared, "WHAT", "tools, system, messages:N, marker:K or bytes:N"),
 	FIELD("handler", handler, "NAME",
 	      "run the workers' handler instead of a request"),
 	FIELD("priority", priority, "WORD", "high, normal or low"),

@@ -22,7 +22,7 @@ static const struct option_spec specs[] = {
 	{ "dialect", OPTION_TEXT, offsetof(struct args, dialect), "anthropic", "NAME",
 	  "anthropic, openai-chat or raw" },
 	{ "shared", OPTION_TEXT, offsetof(struct args, shared), NULL, "WHAT",
-	  "as the job's field: tools, system, messages:N or marker:K" },
+	  "as the job's field: tools, system, messages:N, marker:K or bytes:N" },
 	{ "minimum", OPTION_UNSIGNED, offsetof(struct args, minimum), "0", "TOKENS",
 	  "smallest prefix the provider caches; 0: by the model's name" },
 	CLI_LOCAL_OPTIONS(struct args),
@@ -37,30 +37,18 @@ struct subject {
 	struct splice_report report;
 	enum splice_refusal refusal;
 	uint64_t minimum;
+	bool is_raw; /* bytes have no tiers, and are never marked */
 };
 
 static int
 parse_shared(const char *text, struct chain_shared *ret_shared)
 {
-	unsigned n = 0;
-	char rest;
-
-	*ret_shared = (struct chain_shared){ CHAIN_SHARED_AUTO, 0 };
-	if (!text)
+	if (!text || chain_shared_parse(span_from(text), ret_shared) == 0)
 		return CLI_OK;
-	if (strcmp(text, "tools") == 0)
-		ret_shared->kind = CHAIN_SHARED_TOOLS;
-	else if (strcmp(text, "system") == 0)
-		ret_shared->kind = CHAIN_SHARED_SYSTEM;
-	else if (sscanf(text, "messages:%u%c", &n, &rest) == 1)
-		ret_shared->kind = CHAIN_SHARED_MESSAGES;
-	else if (sscanf(text, "marker:%u%c", &n, &rest) == 1)
-		ret_shared->kind = CHAIN_SHARED_MARKER;
-	else
-		return cli_fail(CLI_USAGE, "--shared takes tools, system, messages:N or "
-		                           "marker:K.");
-	ret_shared->n = n;
-	return CLI_OK;
+	return cli_fail(CLI_USAGE,
+	                "--shared takes tools, system, messages:N, marker:K or bytes:N, "
+	                "counted from 1, not \"%.40s\".",
+	                text);
 }
 
 static uint64_t
@@ -153,6 +141,7 @@ load(struct subject *subject, const struct args *args)
 		code = file_read(subject->path, &subject->body);
 	if (code != CLI_OK)
 		return code;
+	subject->is_raw = dialect == DIALECT_RAW;
 	traits = *dialect_traits(dialect);
 	input.traits = &traits;
 	input.upstream = SPAN("explain");
@@ -161,10 +150,11 @@ load(struct subject *subject, const struct args *args)
 		return cli_fail(CLI_FAILED, "%s is empty.", subject->path);
 	if (chain_build(&subject->chain, &input, &error) < 0)
 		return cli_fail(CLI_FAILED, "%s: %s.", subject->path, error.text);
-	code = dialect == DIALECT_RAW ? CLI_OK : check_request(subject, args->dialect);
+	code = subject->is_raw ? CLI_OK : check_request(subject, args->dialect);
 	if (code != CLI_OK)
 		return code;
-	subject->minimum = minimum_of(args, subject->chain.model);
+	subject->minimum =
+		subject->is_raw ? args->minimum : minimum_of(args, subject->chain.model);
 	traits.tokens_min = (uint32_t)subject->minimum;
 	if (subject->chain.opaque == CHAIN_SPLITTABLE && subject->chain.split &&
 	    plan(subject, &traits) < 0)
@@ -175,6 +165,22 @@ load(struct subject *subject, const struct args *args)
 	return CLI_OK;
 }
 
+static const char *
+part_name(const struct subject *subject, enum tier tier)
+{
+	return subject->is_raw ? "bytes" : dialect_tier_name(tier);
+}
+
+static const char *
+marker_text(const struct subject *subject, unsigned i)
+{
+	if (!subject->chain.split)
+		return "not marked: too small to split";
+	if (subject->is_raw)
+		return "not marked: raw bytes go out as they are";
+	return marker_reason_text(subject->plan.reason[i]);
+}
+
 static void
 print_node(const struct subject *subject, unsigned i)
 {
@@ -183,11 +189,11 @@ print_node(const struct subject *subject, unsigned i)
 
 	id_encode(node->id, hex);
 	printf("  %-9s %.12s  %10s bytes  about %9s tokens up to its end\n",
-	       dialect_tier_name(node->tier), hex,
+	       part_name(subject, node->tier), hex,
 	       cli_grouped(node->px.segment.len, bytes),
 	       cli_grouped(node->tokens, tokens));
 	if (subject->chain.split)
-		printf("            %s\n", marker_reason_text(subject->plan.reason[i]));
+		printf("            %s\n", marker_text(subject, i));
 }
 
 static void
@@ -204,7 +210,8 @@ print_verdict(const struct subject *subject)
 	}
 	printf("  The boundary is the end of %s; jobs that agree up to there are one "
 	       "family.\n",
-	       dialect_tier_name(chain->node[chain->count - 1].tier));
+	       subject->is_raw ? "the shared bytes"
+	                       : dialect_tier_name(chain->node[chain->count - 1].tier));
 	if (chain->node[chain->count - 1].tokens < subject->minimum)
 		printf("  That is below the %s tokens this model caches at least: not "
 		       "held, not marked.\n",
@@ -224,6 +231,8 @@ print_subject(const struct subject *subject)
 		cli_print_escaped(chain->model);
 	}
 	putchar('\n');
+	if (chain->note[0])
+		printf("  %s\n", chain->note);
 	if (chain->opaque != CHAIN_SPLITTABLE) {
 		printf("  opaque: %s\n  It is sent as it is, untouched and not held.\n",
 		       chain->why);
@@ -247,34 +256,31 @@ subject_json(const struct subject *subject)
 
 		id_encode(chain->node[i].id, hex);
 		json_array_append_new(
-			nodes,
-			json_pack("{s:s,s:s%,s:I,s:I,s:s}", "tier",
-		                  dialect_tier_name(chain->node[i].tier), "id", hex,
-		                  (size_t)ID_HEX_LEN, "bytes",
-		                  (json_int_t)chain->node[i].px.segment.len, "tokens",
-		                  (json_int_t)chain->node[i].tokens, "marker",
-		                  chain->split
-		                          ? marker_reason_text(subject->plan.reason[i])
-		                          : "not marked: too small to split"));
+			nodes, json_pack("{s:s,s:s%,s:I,s:I,s:s}", "tier",
+		                         part_name(subject, chain->node[i].tier), "id",
+		                         hex, (size_t)ID_HEX_LEN, "bytes",
+		                         (json_int_t)chain->node[i].px.segment.len,
+		                         "tokens", (json_int_t)chain->node[i].tokens,
+		                         "marker", marker_text(subject, i)));
 	}
-	return json_pack("{s:s,s:s%,s:b,s:s,s:o,s:b,s:I,s:s}", "file", subject->path,
+	return json_pack("{s:s,s:s%,s:b,s:s,s:s,s:o,s:b,s:I,s:s?}", "file", subject->path,
 	                 "model", chain->model.len ? chain->model.data : "",
 	                 chain->model.len, "opaque", chain->opaque != CHAIN_SPLITTABLE,
-	                 "why", chain->why, "nodes", nodes, "split", chain->split,
-	                 "minimum_tokens", (json_int_t)subject->minimum, "warm_up",
-	                 splice_refusal_text(subject->refusal));
+	                 "why", chain->why, "note", chain->note, "nodes", nodes, "split",
+	                 chain->split, "minimum_tokens", (json_int_t)subject->minimum,
+	                 "warm_up",
+	                 chain->split ? splice_refusal_text(subject->refusal) : NULL);
 }
 
 static void
-print_drift(const struct drift *drift)
+print_drift(const struct drift *drift, const char *part)
 {
 	if (drift->kind == DRIFT_NONE) {
 		puts("\nBoth have the same shared parts: one family.");
 		return;
 	}
-	printf("\nThey differ in %s, at byte %zu of that part: %s.\n",
-	       dialect_tier_name(drift->tier), drift->offset,
-	       drift_kind_word(drift->kind));
+	printf("\nThey differ in %s, at byte %zu of that part: %s.\n", part,
+	       drift->offset, drift_kind_word(drift->kind));
 	if (!drift->setting) {
 		printf("  first   %s\n          %*s^\n", drift->a, (int)drift->a_caret,
 		       "");
@@ -287,11 +293,10 @@ print_drift(const struct drift *drift)
 }
 
 static json_t *
-drift_json(const struct drift *drift)
+drift_json(const struct drift *drift, const char *part)
 {
 	return json_pack("{s:s,s:s,s:I,s:s,s:s,s:s}", "kind",
-	                 drift_kind_word(drift->kind), "tier",
-	                 dialect_tier_name(drift->tier), "offset",
+	                 drift_kind_word(drift->kind), "tier", part, "offset",
 	                 (json_int_t)drift->offset, "first", drift->a, "second", drift->b,
 	                 "fix", drift_kind_fix(drift->kind));
 }
@@ -313,9 +318,11 @@ tell(const struct cli *cli, const struct subject *subjects, int count)
 	}
 	answer = json_pack("{s:o}", "bodies", bodies);
 	if (comparable) {
-		json_object_set_new(answer, "difference", drift_json(&drift));
+		const char *part = part_name(&subjects[0], drift.tier);
+
+		json_object_set_new(answer, "difference", drift_json(&drift, part));
 		if (!cli->json)
-			print_drift(&drift);
+			print_drift(&drift, part);
 	}
 	if (cli->json)
 		cli_print_json(answer);

@@ -370,6 +370,38 @@ build_raw(struct chain *chain, const struct chain_input *input)
 }
 
 int
+chain_shared_parse(struct span text, struct chain_shared *ret_shared)
+{
+	static const struct {
+		const char *word;
+		enum chain_shared_kind kind;
+		uint64_t max; /* 0: no number */
+	} words[] = {
+		{ "tools", CHAIN_SHARED_TOOLS, 0 },
+		{ "system", CHAIN_SHARED_SYSTEM, 0 },
+		{ "messages:", CHAIN_SHARED_MESSAGES, CHAIN_SHARED_COUNT_MAX },
+		{ "marker:", CHAIN_SHARED_MARKER, CHAIN_SHARED_COUNT_MAX },
+		{ "bytes:", CHAIN_SHARED_BYTES, UINT32_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		size_t len = strlen(words[i].word);
+		struct span rest = { text.data + len, text.len - len };
+		uint64_t n = 0;
+
+		if (text.len < len || memcmp(text.data, words[i].word, len) != 0)
+			continue;
+		if (words[i].max > 0
+		            ? text_parse_unsigned(rest, words[i].max, &n) < 0 || n == 0
+		            : rest.len > 0)
+			return ERR_MALFORMED;
+		*ret_shared = (struct chain_shared){ words[i].kind, (uint32_t)n };
+		return 0;
+	}
+	return ERR_MALFORMED;
+}
+
+int
 chain_build(struct chain *chain, const struct chain_input *input,
             struct chain_error *reterr)
 {

@@ -47,6 +47,12 @@ struct chain_shared {
 	uint32_t n;
 };
 
+#define CHAIN_SHARED_COUNT_MAX 100000 /* of messages and markers */
+
+/* "tools", "system", "messages:N", "marker:K" or "bytes:N", counted from 1; else
+ * ERR_MALFORMED. */
+MUST_USE int chain_shared_parse(struct span text, struct chain_shared *ret_shared);
+
 struct chain_input {
 	const struct dialect_traits *traits;
 	uint64_t seed;        /* per installation: identity_seed() */

@@ -24,7 +24,7 @@ const struct envelope_field envelope_fields[] = {
 	{ "body",         ENVELOPE_TYPE_BODY,     1, 0,     NULL, NULL, 0, true, AT(body) },
 	{ "prefix",       ENVELOPE_TYPE_PREFIX,   1, 64,    NULL, NULL, 0, true, AT(prefix) },
 	{ "route",        ENVELOPE_TYPE_TEXT,     1, 64,    NULL, NULL, 0, true, AT(route) },
-	{ "shared",       ENVELOPE_TYPE_SHARED,   1, 100000, NULL, NULL, 0, true, AT(shared) },
+	{ "shared",       ENVELOPE_TYPE_SHARED,   1, CHAIN_SHARED_COUNT_MAX, NULL, NULL, 0, true, AT(shared) },
 	{ "conversation", ENVELOPE_TYPE_TEXT,     1, 128,   NULL, NULL, 0, true, AT(conversation) },
 	{ "betas",        ENVELOPE_TYPE_BETAS,    0, BETAS_MAX, NULL, NULL, 0, true, AT(betas) },
 	{ "markers",      ENVELOPE_TYPE_WORD,     0, 0,     NULL, "auto|never", ENVELOPE_MARKERS_AUTO, true, AT(markers) },
@@ -223,33 +223,8 @@ static int
 parse_shared(const struct envelope_field *field, struct span value,
              struct chain_shared *ret_shared, struct envelope_error *error)
 {
-	static const struct {
-		const char *word;
-		enum chain_shared_kind kind;
-		bool counted;
-	} words[] = {
-		{ "tools", CHAIN_SHARED_TOOLS, false },
-		{ "system", CHAIN_SHARED_SYSTEM, false },
-		{ "messages:", CHAIN_SHARED_MESSAGES, true },
-		{ "marker:", CHAIN_SHARED_MARKER, true },
-		{ "bytes:", CHAIN_SHARED_BYTES, true },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		size_t len = strlen(words[i].word);
-		struct span rest = { value.data + len, value.len - len };
-		uint64_t max =
-			words[i].kind == CHAIN_SHARED_BYTES ? UINT32_MAX : field->max;
-		uint64_t n = 0;
-
-		if (value.len < len || memcmp(value.data, words[i].word, len) != 0)
-			continue;
-		if (words[i].counted ? text_parse_unsigned(rest, max, &n) < 0 || n == 0
-		                     : rest.len > 0)
-			break;
-		*ret_shared = (struct chain_shared){ words[i].kind, (uint32_t)n };
+	if (chain_shared_parse(value, ret_shared) == 0)
 		return 0;
-	}
 	return refuse_value(
 		field, value, error,
 		"tools, system, messages:N, marker:K or bytes:N, counted from 1");

@@ -190,6 +190,92 @@ def test_explain_of_nonsense_says_what_is_wrong_with_it(tmp_path, text, sentence
     assert sentence in says(1, "explain", str(path))
 
 
+def explain(tmp_path, *bodies, words=()):
+    """What `explain` says of bodies, for people and as JSON."""
+    paths = [tmp_path / f"{name}.json" for name in "ab"[:len(bodies)]]
+    for path, it in zip(paths, bodies):
+        path.write_text(it if isinstance(it, str) else json.dumps(it))
+    words = ["explain", *map(str, paths), *words]
+    code, page, err = run(*words)
+    assert (code, err) == (0, ""), (page, err)
+    code, answer, err = run(*words, "--json")
+    assert (code, err) == (0, "")
+    return page, json.loads(answer)
+
+
+DESK = "You are the desk. " * 400
+TOOLS = [{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]
+
+
+def asks(system, question="Why?", **more):
+    return json.loads(body(system, question, **more))
+
+
+def test_explain_prints_chain_boundary_and_the_reason_of_each_marker(tmp_path):
+    page, answer = explain(tmp_path, asks(DESK, tools=TOOLS))
+    [it] = answer["bodies"]
+    assert [(node["tier"], node["marker"]) for node in it["nodes"]] == [
+        ("tools", "not marked: the prefix is below the provider's minimum"),
+        ("system", "marked by WarmQ")]
+    assert it["split"] and not it["opaque"] and it["note"] == ""
+    assert it["nodes"][1]["tokens"] == pytest.approx(len(DESK) / 4, rel=0.1)
+    assert "can be warmed" in it["warm_up"]
+    for node in it["nodes"]:
+        assert node["id"][:12] in page and node["marker"] in page
+    assert "The boundary is the end of system;" in page and "Warm-up: can be warmed" in page
+    marked = [{"type": "text", "text": DESK, "cache_control": {"type": "ephemeral"}}]
+    [it] = explain(tmp_path, asks(marked))[1]["bodies"]
+    assert it["nodes"][-1]["marker"] == "marked by the job itself"
+
+
+def test_explain_of_what_cannot_be_shared_promises_nothing(tmp_path):
+    for it, word in ((asks("Short."), "Less than 1024 bytes"),
+                     (asks(DESK, previous_response_id="x"), "opaque: ")):
+        page, answer = explain(tmp_path, it)
+        assert word in page and "Warm-up" not in page
+        assert answer["bodies"][0]["warm_up"] is None and not answer["bodies"][0]["split"]
+
+
+@pytest.mark.parametrize("first, second, tier, kind, fix", [
+    (asks(DESK + "It is 12:03:44."), asks(DESK + "It is 12:05:44.", "How?"),
+     "system", "clock", "Move the time"),
+    (asks(DESK, tools=TOOLS), asks(DESK, tools=TOOLS[::-1]), "tools", "tool order", "sort them"),
+    (asks(DESK), asks(DESK, service_tier="auto"), "tools", "setting", "send the same one"),
+], ids=["clock", "tool order", "setting"])
+def test_explain_of_two_names_the_first_byte_its_kind_and_the_fix(tmp_path, first, second, tier,
+                                                                  kind, fix):
+    page, answer = explain(tmp_path, first, second)
+    found = answer["difference"]
+    assert (found["tier"], found["kind"]) == (tier, kind) and fix in found["fix"]
+    assert f"They differ in {tier}, at byte {found['offset']} of that part: {kind}." in page
+    assert page.splitlines()[-1].strip() == found["fix"]
+    if kind == "setting":
+        return
+    at, again = [line.index("^") for line in page.splitlines() if line.strip() == "^"]
+    one, two = [next(line for line in page.splitlines() if line.startswith(word))
+                for word in ("  first   ", "  second  ")]
+    assert at == again and one[10:at] == two[10:at] and one[at] != two[at]
+
+
+def test_explain_of_two_that_share_says_one_family(tmp_path):
+    spelt = dict(reversed(asks(DESK, "How?", temperature=0.5).items()))
+    page, answer = explain(tmp_path, asks(DESK), json.dumps(spelt, indent=2))
+    assert "one family" in page.splitlines()[-1] and answer["difference"]["kind"] == "none"
+
+
+def test_explain_takes_shared_as_a_job_does_and_says_what_it_ignores(tmp_path):
+    page, answer = explain(tmp_path, asks(DESK), words=["--shared", "messages:7"])
+    assert "more messages than the request has" in page
+    assert "ignored" in answer["bodies"][0]["note"]
+    page, answer = explain(tmp_path, DESK, words=["--dialect", "raw", "--shared", "bytes:2000"])
+    [node] = answer["bodies"][0]["nodes"]
+    assert (node["tier"], node["bytes"]) == ("bytes", 2000)
+    assert node["marker"] == "not marked: raw bytes go out as they are"
+    assert "The boundary is the end of the shared bytes;" in page
+    for wrong in ("messages:0", "messages:-1", "marker:x", "tools:1", "everything"):
+        assert wrong in says(2, "explain", str(tmp_path / "a.json"), "--shared", wrong)
+
+
 NEEDS_REDIS = [
     "enqueue --upstream x --body {}", "wait 1-0", "job ls", "job show 1-0", "job cancel 1-0",
     "job retry 1-0", "job drop --all", "family ls", "family show x", "family pause x",
