@@ -55,6 +55,13 @@ START_TEST(answer_kinds_follow_the_type_then_the_status)
 		  ANSWER_DEFER, true },
 		{ 504, FAULT("timeout_error"), ANSWER_RETRY, false },
 		{ 529, FAULT("overloaded_error"), ANSWER_DEFER, true },
+		/* the number alone, where a gateway has eaten the body */
+		{ 401, "", ANSWER_KEY, false },
+		{ 402, "", ANSWER_SPEND_CAP, false },
+		{ 529, "<html>", ANSWER_DEFER, true },
+		/* these pass whatever the type says */
+		{ 408, FAULT("invalid_request_error"), ANSWER_RETRY, false },
+		{ 409, FAULT("invalid_request_error"), ANSWER_RETRY, false },
 		/* the type wins over the number */
 		{ 500, FAULT("overloaded_error"), ANSWER_DEFER, true },
 		{ 400, FAULT("rate_limit_error"), ANSWER_DEFER, false },
@@ -141,6 +148,9 @@ START_TEST(answer_a_400_that_names_what_we_added_is_our_own_doing)
 	ck_assert_uint_eq(answer.addition, ANSWER_ADDED_NONE);
 	answer = classify(500, "{\"error\":{\"message\":\"cache_control\"}}", NULL);
 	ck_assert_uint_eq(answer.kind, ANSWER_RETRY);
+	answer = classify(404, "{\"error\":{\"message\":\"no model stream-1\"}}", NULL);
+	ck_assert_uint_eq(answer.kind, ANSWER_FATAL);
+	ck_assert_uint_eq(answer.addition, ANSWER_ADDED_NONE);
 }
 END_TEST
 
@@ -157,6 +167,7 @@ START_TEST(answer_waits_as_long_as_it_is_told)
 		{ "retry-after", "Wed, 04 Nov 2026 12:00:20 GMT", 20000 },
 		{ "retry-after", "Wed, 04 Nov 2026 11:00:00 GMT", 0 },
 		{ "retry-after", "soon", ANSWER_UNKNOWN },
+		{ "retry-after", "5 s", ANSWER_UNKNOWN },
 		{ "retry-after", "-5", ANSWER_UNKNOWN },
 		{ "retry-after", "", ANSWER_UNKNOWN },
 		{ "retry-after", "99999999999999999999", ANSWER_UNKNOWN },
@@ -186,6 +197,7 @@ START_TEST(answer_waits_as_long_as_it_is_told)
 		classify(429, "", HEADERS("retry-after-ms", "x", "retry-after", "9"))
 			.after_ms,
 		9000);
+	ck_assert_int_eq(classify(503, "", HEADERS("retry-after", "4")).after_ms, 4000);
 }
 END_TEST
 

@@ -277,6 +277,14 @@ START_TEST(splice_chat_adds_key_breakpoint_and_mode_by_the_models_flags)
 	          MARKED(",{\"role\":\"assistant\",\"content\":\"a\"}],\"stream\":true,"
 	                 "\"prompt_cache_key\":\"mine\"}"));
 	close_job(&job);
+
+	/* without a breakpoint the explicit mode would cache nothing at all */
+	open_job(&job, DIALECT_OPENAI_CHAT, CHAT("],\"stream\":true}"));
+	job.traits.markers = MARKER_BREAKPOINT;
+	job.traits.include_usage = false;
+	job.traits.cache_mode = true;
+	render_is(&job, CHAT("],\"stream\":true}"));
+	close_job(&job);
 }
 END_TEST
 
@@ -304,6 +312,10 @@ START_TEST(splice_parts_of_another_dialect_or_order_are_refused)
 	ck_assert_int_eq(splice_render(&job.request, &job.out, &job.report),
 	                 ERR_MALFORMED);
 	job.traits.dialect = DIALECT_ANTHROPIC;
+	job.px[1].dialect = DIALECT_OPENAI_CHAT; /* one segment alone */
+	ck_assert_int_eq(splice_render(&job.request, &job.out, &job.report),
+	                 ERR_MALFORMED);
+	job.px[1].dialect = DIALECT_ANTHROPIC;
 	swap = job.px[0];
 	job.px[0] = job.px[1];
 	job.px[1] = swap;

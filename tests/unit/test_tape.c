@@ -101,6 +101,7 @@ START_TEST(tape_refuses_everything_else_and_says_where)
 		{ "\"\\u12\"", 1, "\\u needs four hex digits" },
 		{ "\"a\nb\"", 2, "raw control character in a string" },
 		{ "\"12345678\x01\"", 9, "raw control character in a string" },
+		{ "\"\x1f\"", 1, "raw control character in a string" },
 		{ "\"\xff\"", 1, "not UTF-8" },
 		{ "\"\xc0\xaf\"", 1, "not UTF-8" },         /* overlong */
 		{ "\"\xe0\x80\xaf\"", 1, "not UTF-8" },     /* overlong */
