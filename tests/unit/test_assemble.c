@@ -253,6 +253,62 @@ START_TEST(assemble_an_answer_that_is_no_stream_is_left_as_it_is)
 }
 END_TEST
 
+START_TEST(assemble_an_answer_that_says_it_is_an_error_is_one)
+{
+	struct assemble_options options = { .dialect = DIALECT_OPENAI_CHAT };
+	static const char fault[] = "{\"error\":{\"message\":\"busy\"}}";
+	struct run run;
+
+	play_with(&run, &options, fault, 7);
+	ck_assert(!run.result.complete);
+	ck_assert(span_equals(run.result.error, span_from(fault)));
+	close_run(&run);
+	play_with(&run, &options, "{\"error\":null,\"choices\":[]}", 7);
+	ck_assert(run.result.complete);
+	ck_assert_uint_eq(run.result.error.len, 0);
+	close_run(&run);
+	options.dialect = DIALECT_RAW; /* what its errors look like nobody knows */
+	play_with(&run, &options, fault, 7);
+	ck_assert(run.result.complete);
+	close_run(&run);
+}
+END_TEST
+
+/* The object that the stream comes to contains these bytes. */
+static void
+comes_to(enum dialect dialect, const char *stream, const char *bytes)
+{
+	struct run run;
+
+	play(&run, dialect, stream);
+	ck_assert_uint_eq(run.result.format, ASSEMBLE_JSON);
+	ck_assert_msg(memmem(run.result.body.data, run.result.body.len, bytes,
+	                     strlen(bytes)) != NULL,
+	              "%.*s", (int)run.result.body.len, run.result.body.data);
+	close_run(&run);
+}
+
+START_TEST(assemble_a_second_signature_replaces_the_first)
+{
+#define SIGNATURE(t) "{\"type\":\"signature_delta\",\"signature\":\"" t "\"}"
+	comes_to(DIALECT_ANTHROPIC,
+	         START BEGIN("0", "{\"type\":\"thinking\",\"thinking\":\"\","
+	                          "\"signature\":\"\"}") DELTA("0", SIGNATURE("YWI="))
+	                 DELTA("0", SIGNATURE("Y2Q=")) END("0") STOP,
+	         "\"signature\":\"Y2Q=\"");
+}
+END_TEST
+
+START_TEST(assemble_tool_calls_without_an_index_are_counted)
+{
+#define CALL(id) "{\"id\":\"" id "\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
+	comes_to(DIALECT_OPENAI_CHAT,
+	         CHUNK("{\"index\":0,\"delta\":{\"tool_calls\":[" CALL("a") "," CALL(
+			 "b") "]},\"finish_reason\":\"tool_calls\"}"),
+	         "\"tool_calls\":[" CALL("a") "," CALL("b") "]");
+}
+END_TEST
+
 START_TEST(assemble_finds_usage_where_it_is_told)
 {
 	struct assemble_options options = { .dialect = DIALECT_RAW,
@@ -408,6 +464,9 @@ START_TEST(assemble_a_raw_stream_is_its_events)
 END_TEST
 
 SUITE_MAIN("assemble", assemble_finds_usage_where_it_is_told,
+           assemble_an_answer_that_says_it_is_an_error_is_one,
+           assemble_a_second_signature_replaces_the_first,
+           assemble_tool_calls_without_an_index_are_counted,
            assemble_a_raw_stream_is_its_events,
            assemble_the_last_event_may_lack_its_empty_line,
            assemble_without_done_all_choices_must_have_finished,
