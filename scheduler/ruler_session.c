@@ -106,9 +106,10 @@ ruler_session_steer(struct ruler *ruler, uint64_t now_ms, uint64_t nonce,
 	char digits[ID_HEX_LEN];
 
 	id_encode((struct id128){ 0, nonce }, digits);
-	ruler_note(ruler, RULER_WARNING, "the worker %.16s was told to %.*s%s%.*s",
-	           digits + 16, (int)MIN(word.len, 16), word.data,
-	           who.len > 0 ? " by " : "", (int)MIN(who.len, 100), who.data);
+	ruler_note(ruler, RULER_WARNING, "the worker %.16s was told to %s%.*s%s%.*s",
+	           digits + 16, span_equals(word, SPAN("quiet")) ? "be " : "",
+	           (int)MIN(word.len, 16), word.data, who.len > 0 ? " by " : "",
+	           (int)MIN(who.len, 100), who.data);
 	if (at == UINT32_MAX)
 		return;
 	session = &ruler->sessions[at];

@@ -98,13 +98,14 @@ enum core_blocked {
 	CORE_BLOCKED_NO_WORK,
 	CORE_BLOCKED_PAUSED,
 	CORE_BLOCKED_NO_WORKER, /* the pool has no slots */
-	CORE_BLOCKED_PARKED,    /* the account, until blocked_until_ms */
+	CORE_BLOCKED_PARKED,    /* the account, until blocked_until_ms; 0: not reached */
 	CORE_BLOCKED_WRITING,   /* its prefix is being written by another request */
 	CORE_BLOCKED_CHECKING,  /* a reader is being awaited, or the lag */
 	CORE_BLOCKED_ELECTED,   /* it may write and waits for a slot */
 	CORE_BLOCKED_ORDER,     /* families before it are drained first */
 	CORE_BLOCKED_SLOTS,  /* it is being drained, and all slots of its pool are busy */
 	CORE_BLOCKED_PACE,   /* the account's slow start: blocked_number in flight */
+	CORE_BLOCKED_WINDOW, /* the account runs blocked_number at once, and never more */
 	CORE_BLOCKED_BUDGET, /* bucket blocked_bucket, limit blocked_number a minute */
 	CORE_BLOCKED_COUNT,
 };
@@ -128,6 +129,7 @@ struct core_family_view {
 	uint32_t waiting, running; /* estimates */
 	uint64_t oldest_ms;        /* id time of its oldest waiting job; 0 = none */
 	bool unheld;               /* holding is switched off for its route */
+	bool elected;              /* it may write or prove, and has not started yet */
 	bool active;
 	uint32_t rank;
 	enum core_blocked blocked_on;

@@ -60,6 +60,46 @@ tightest(const struct family *family, const struct pacer *pacer)
 	return best;
 }
 
+/* Slow start, the window or a bucket of the account; false if none of them binds. */
+static bool
+explain_account(const struct core *core, const struct family *family,
+                struct core_family_view *view)
+{
+	const struct pacer *pacer = &core->pacers[family->budget];
+	enum event_bucket bucket = tightest(family, pacer);
+	bool bound = pacer_is_bound(core, pacer);
+
+	VERIFY(family->waiting > 0);
+	view->blocked_number = pacer->pace;
+	if (pacer_is_rising(core, pacer) &&
+	    pacer->pace < core->pools[family->pool].slots) {
+		view->blocked_on = CORE_BLOCKED_PACE;
+	} else if (pacer_is_full(core, pacer) && (!bound || pacer->bound_full)) {
+		view->blocked_on = CORE_BLOCKED_WINDOW;
+	} else if (bound && bucket < EVENT_BUCKET_COUNT) {
+		view->blocked_on = CORE_BLOCKED_BUDGET;
+		view->blocked_bucket = bucket;
+		view->blocked_number = pacer_limit(pacer, bucket);
+	} else {
+		view->blocked_number = 0;
+		return false;
+	}
+	return true;
+}
+
+/* It waits for its turn, or for a slot to write in; where slots are free, that is the
+ * account's fault. */
+static void
+explain_turn(const struct core *core, const struct family *family,
+             struct core_family_view *view)
+{
+	if (explain_account(core, family, view) && pool_leaves_slots(core, family->pool))
+		return;
+	view->blocked_number = 0;
+	view->blocked_on = family->state == FAMILY_WAITING ? CORE_BLOCKED_ORDER
+	                                                   : CORE_BLOCKED_ELECTED;
+}
+
 static void
 explain_shut(const struct core *core, const struct family *family,
              struct core_family_view *view)
@@ -67,12 +107,9 @@ explain_shut(const struct core *core, const struct family *family,
 	VERIFY(!family_starts(core, family));
 	VERIFY(family->waiting > 0);
 	view->blocked_on = CORE_BLOCKED_WRITING;
-	if (family->state == FAMILY_WAITING) {
-		view->blocked_on = CORE_BLOCKED_ORDER;
-		return;
-	}
-	if (family->credit.out > family->credit.started) {
-		view->blocked_on = CORE_BLOCKED_ELECTED;
+	if (family->state == FAMILY_WAITING ||
+	    family->credit.out > family->credit.started) {
+		explain_turn(core, family, view);
 		return;
 	}
 	for (uint32_t i = 0; i < family->lanes_count; i++) {
@@ -85,27 +122,18 @@ explain_shut(const struct core *core, const struct family *family,
 	}
 }
 
-/* Ready, and yet it waits: slow start, a bucket, or others before it. */
+/* Ready, and yet it waits: the account, or others before it. */
 static void
 explain_ready(const struct core *core, const struct family *family,
               struct core_family_view *view)
 {
-	const struct pacer *pacer = &core->pacers[family->budget];
 	const struct pool *pool = &core->pools[family->pool];
-	enum event_bucket bucket = tightest(family, pacer);
 
 	VERIFY(family_starts(core, family));
 	VERIFY(family->waiting > 0);
-	if (pacer_is_rising(core, pacer) && pacer->pace < pool->slots) {
-		view->blocked_on = CORE_BLOCKED_PACE;
-		view->blocked_number = pacer->pace;
-	} else if (pacer_is_bound(core, pacer) && bucket < EVENT_BUCKET_COUNT) {
-		view->blocked_on = CORE_BLOCKED_BUDGET;
-		view->blocked_bucket = bucket;
-		view->blocked_number = pacer_limit(pacer, bucket);
-	} else if (pool->load > pool->slots && !pool_leaves_slots(core, family->pool)) {
+	if (!explain_account(core, family, view) && pool->load > pool->slots &&
+	    !pool_leaves_slots(core, family->pool))
 		view->blocked_on = CORE_BLOCKED_SLOTS;
-	}
 }
 
 static void
@@ -122,9 +150,10 @@ explain(const struct core *core, const struct family *family,
 		view->blocked_on = CORE_BLOCKED_NO_WORK;
 	} else if (core->pools[family->pool].slots == 0) {
 		view->blocked_on = CORE_BLOCKED_NO_WORKER;
-	} else if (pacer_is_parked(core, pacer)) {
+	} else if (pacer_is_parked(core, pacer) || pacer->is_away) {
 		view->blocked_on = CORE_BLOCKED_PARKED;
-		view->blocked_until_ms = pacer->parked_ms;
+		view->blocked_until_ms =
+			pacer_is_parked(core, pacer) ? pacer->parked_ms : 0;
 	} else if (!family_starts(core, family)) {
 		explain_shut(core, family, view);
 	} else {
@@ -163,6 +192,7 @@ core_family_view(const struct core *core, struct id128 id,
 		.running = family->running,
 		.oldest_ms = family->oldest_ms,
 		.unheld = family->unheld,
+		.elected = family->credit.out > family->credit.started,
 		.active = family->state == FAMILY_COLD || family->state == FAMILY_READY,
 		.rank = family->rank,
 	};
@@ -235,6 +265,7 @@ core_blocked_text(enum core_blocked blocked)
 		[CORE_BLOCKED_ORDER] = "drain order",
 		[CORE_BLOCKED_SLOTS] = "slots",
 		[CORE_BLOCKED_PACE] = "pace",
+		[CORE_BLOCKED_WINDOW] = "window",
 		[CORE_BLOCKED_BUDGET] = "budget",
 	};
 

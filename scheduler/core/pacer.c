@@ -53,6 +53,13 @@ pacer_is_rising(const struct core *core, const struct pacer *pacer)
 	       !pacer_is_parked(core, pacer);
 }
 
+bool
+pacer_is_full(const struct core *core, const struct pacer *pacer)
+{
+	return demand(core, pacer) > pacer->pace && pacer->pace >= pace_max(pacer) &&
+	       !pacer_is_parked(core, pacer);
+}
+
 /* Requests that were sent with less work say nothing about more. */
 static bool
 is_near(const struct core *core, const struct pacer *pacer)
@@ -334,11 +341,24 @@ pacer_take_status(struct core *core, const struct event_paced *paced)
 	                                   core->pacers[index].parked_ms == 0);
 }
 
+static uint64_t
+in_flight(const struct core *core, uint32_t index)
+{
+	uint64_t sum = 0;
+
+	VERIFY(index < core->pacers_count);
+	for (uint32_t i = 0; i < core->pools_count; i++)
+		sum += core->shares[(size_t)i * core->config.budgets_max + index].busy;
+	return sum;
+}
+
 void
 pacer_take_bound(struct core *core, uint32_t index)
 {
 	VERIFY(index < core->pacers_count);
 	core->pacers[index].bound_ms = core->now_ms;
+	core->pacers[index].bound_full =
+		in_flight(core, index) >= core->pacers[index].pace;
 	pool_plan_all(core);
 }
 

@@ -46,6 +46,7 @@ struct pacer {
 	uint64_t peak_ms;           /* since when `peak` */
 	uint64_t parked_ms;         /* parked until */
 	uint64_t bound_ms; /* when it last held back ready jobs beside free slots */
+	bool bound_full;   /* then all that its pace allows was in flight */
 	uint32_t spends;   /* spend caps in a row */
 	uint64_t broke_ms; /* it rests for want of money until then */
 	uint32_t warming;  /* the family asked to be warm last, LIST_NONE; see core_warm.c
@@ -74,6 +75,9 @@ void pacer_take_status(struct core *core, const struct event_paced *paced);
 /* Ready jobs wait although slots are free. */
 void pacer_take_bound(struct core *core, uint32_t index);
 bool pacer_is_bound(const struct core *core, const struct pacer *pacer);
+
+/* More work than pace, and no room to rise: the most that is configured. */
+bool pacer_is_full(const struct core *core, const struct pacer *pacer);
 
 /* More work than pace, and room to rise. */
 bool pacer_is_rising(const struct core *core, const struct pacer *pacer);

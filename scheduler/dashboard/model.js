@@ -179,6 +179,7 @@ const BLOCKED = {
   "drain order": ["drained later", "later"],
   slots: ["all slots busy", "go"],
   pace: ["pace", "later"],
+  window: ["window full", "budget"],
   budget: ["budget", "budget"],
 };
 

@@ -26,6 +26,7 @@ const REASONS = {
   "drain order": "The slots work on other prefixes first.",
   slots: "It is being drained, as fast as there are slots.",
   pace: "The account is approached step by step.",
+  window: "As many requests run as the account may have at once.",
   budget: "A limit of the account is used up for this minute.",
   parked: "The provider told us to wait.",
   paused: "Somebody paused it.",
@@ -33,7 +34,7 @@ const REASONS = {
   nothing: "Jobs start as slots become free.",
 };
 
-const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "drain order", "slots", "nothing"];
+const REASON_ORDER = ["no worker", "parked", "budget", "paused", "being written", "checking", "elected", "pace", "window", "drain order", "slots", "nothing"];
 
 // What binds the family with most of these jobs: the number, until when, and what to do.
 function bindingWords(one, families, now) {

@@ -120,6 +120,56 @@ def test_because_the_output_budget_is_used_up(browser, tmp_path):
         browser.wait_text("a max_tokens of", ".why .advice")
 
 
+def test_because_as_many_run_as_the_account_may_have_at_once(browser, tmp_path):
+    """With free slots, and limits a minute that are far away: of the two, the window binds."""
+    limits = "    class_limits:\n      sonnet:\n        concurrency: 2\n        rpm: 100000\n"
+    with Stack(tmp_path, limits, {"job_ms": 60000}) as stack:
+        stack.start_all(1, 20)
+        stack.send(30)
+        stack.send(20, "review")  # it comes later for the same reason, not for want of slots
+        family = stack.await_blocked("window")
+        assert (family["blocked_on"], family["window"]) == ("window (2 at once)", 2)
+        stack.await_blocked("window", "review")
+        follow(browser, stack, "window full", "As many requests run as the account main:sonnet "
+               "may have at once: 2, its configured concurrency.")
+        browser.wait_text("2 at once", ".why .detail")
+        browser.wait_text("raise concurrency in class_limits", ".why .advice")
+
+
+def test_because_its_provider_is_not_reached(browser, tmp_path):
+    """For as long as that is so: also while one request asks whether it is back."""
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 10)
+        stack.kill("provider")
+        stack.send(10)
+        stack.await_blocked("parked")
+        wait_until(lambda: is_parked(stack) and
+                   stack.log("worker-1").count("nothing was sent") >= 5, "five in vain", 60)
+        follow(browser, stack, "account parked", "main:sonnet is parked: its provider is not reached")
+        browser.wait_text("check its url and the network", ".why .advice")
+        browser.do("hash", hash="#/workers")
+        browser.wait_text("does not reach main", "main")
+
+
+def is_parked(stack):
+    """Nothing else may be said meanwhile."""
+    family = stack.family()
+    assert family["blocked_kind"] == "parked", family
+    return True
+
+
+def test_because_all_workers_are_quiet(browser, tmp_path):
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 10)
+        stack.warmq("worker", "quiet", "worker-1")
+        wait_until(lambda: "was told to be quiet" in stack.log("scheduler"), "the scheduler", 60)
+        stack.send(10)
+        stack.await_blocked("no worker")
+        follow(browser, stack, "no worker", "All workers of the pool default are quiet: they "
+               "were told to start nothing more.")
+        browser.wait_text("warmq worker resume", ".why .advice")
+
+
 def test_because_others_are_drained_first(browser, tmp_path):
     with Stack(tmp_path, knobs={"job_ms": 4000}) as stack:
         stack.start_all(1, 4)

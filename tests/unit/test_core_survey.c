@@ -118,8 +118,100 @@ START_TEST(survey_keeps_pools_apart_and_their_sums_are_all_there_is)
 }
 END_TEST
 
+static enum core_blocked
+blocked_on(struct core_rig *rig, const char *name, uint64_t *ret_number)
+{
+	struct core_family_view view;
+
+	ck_assert_int_eq(core_family_view(rig->core, core_rig_node(rig, name)->id, &view),
+	                 0);
+	*ret_number = view.blocked_number;
+	return view.blocked_on;
+}
+
+/* The account's own most, in force: nothing earns more. */
+static void
+let_run(struct core_rig *rig, uint32_t at_once)
+{
+	struct event event = { .kind = EVENT_BUDGET };
+
+	event.budget.id = rig->core->pacers[0].id;
+	event.budget.pace_max = at_once;
+	event.budget.limits[EVENT_BUCKET_REQUESTS] = 100000;
+	core_rig_feed(rig, &event);
+}
+
+/* All that the account may run at once runs, slots are free, and its limits a minute are
+ * far away: that is the window, not a budget, and not the slots. */
+START_TEST(survey_an_account_that_may_run_no_more_at_once_has_a_full_window)
+{
+	struct core_rig *rig = core_rig_fresh(20);
+	uint64_t number;
+
+	let_run(rig, 2);
+	rig->knobs.job_ms = 600000;
+	(void)core_rig_admit(rig, "S", 30);
+	core_rig_run(rig, 20000);
+	ck_assert_int_eq(core_rig_node(rig, "S")->gate, LANE_OPEN);
+	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_WINDOW);
+	ck_assert_uint_eq(number, 2);
+	pacer_take_bound(rig->core, 0); /* two run */
+	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_WINDOW);
+	(void)core_rig_admit(rig, "T", 5); /* it does not wait for slots, either */
+	core_rig_run(rig, 1000);
+	ck_assert_int_eq(blocked_on(rig, "T", &number), CORE_BLOCKED_WINDOW);
+	ck_assert_uint_eq(survey(rig, 0).jobs[CORE_BLOCKED_WINDOW], 33);
+	ck_assert_uint_eq(survey(rig, 0).runnable, 0);
+	core_audit(rig->core);
+	core_rig_free(rig);
+}
+END_TEST
+
+/* Fewer run than it may: then a bucket is empty. */
+START_TEST(survey_a_bucket_binds_before_the_window_is_full)
+{
+	struct core_rig *rig = core_rig_fresh(20);
+	uint64_t number;
+
+	let_run(rig, 10);
+	rig->knobs.job_ms = 600000;
+	(void)core_rig_admit(rig, "S", 30);
+	core_rig_run(rig, 20000);
+	rig->core->pacers[0].pace = rig->core->pacers[0].pace_max = 15;
+	pacer_take_bound(rig->core, 0);
+	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_BUDGET);
+	ck_assert_uint_eq(number, 100000);
+	core_rig_free(rig);
+}
+END_TEST
+
+START_TEST(survey_an_account_that_is_not_reached_stays_parked_while_one_asks)
+{
+	struct core_rig *rig = core_rig_fresh(20);
+	struct event event = { .kind = EVENT_PRESSURE };
+	uint64_t number;
+
+	rig->knobs.stopped = true;
+	(void)core_rig_admit(rig, "S", 30);
+	event.pressure.budget = rig->core->pacers[0].id;
+	event.pressure.what = EVENT_PRESSURE_AWAY;
+	core_rig_feed(rig, &event);
+	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_PARKED);
+	core_rig_run(rig, 5000);
+	ck_assert(!pacer_is_parked(rig->core, &rig->core->pacers[0]));
+	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_PARKED);
+	rig->knobs.stopped = false;
+	core_rig_run(rig, 20000);
+	ck_assert_int_ne(blocked_on(rig, "S", &number), CORE_BLOCKED_PARKED);
+	core_rig_free(rig);
+}
+END_TEST
+
 SUITE_MAIN("core_survey", survey_a_cold_family_could_use_one_slot_whatever_its_backlog,
            survey_while_one_writes_nothing_more_could_run,
            survey_what_is_warm_could_run_as_far_as_the_account_allows,
            survey_a_paused_family_counts_as_waiting_only,
-           survey_keeps_pools_apart_and_their_sums_are_all_there_is)
+           survey_keeps_pools_apart_and_their_sums_are_all_there_is,
+           survey_an_account_that_may_run_no_more_at_once_has_a_full_window,
+           survey_a_bucket_binds_before_the_window_is_full,
+           survey_an_account_that_is_not_reached_stays_parked_while_one_asks)
