@@ -4,6 +4,7 @@
 #include "common/codec/chain_prefix.h"
 #include "common/codec/chain_shape.h"
 #include "common/codec/chain_write.h"
+#include "common/text.h"
 
 #include <stdio.h>
 
