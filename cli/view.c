@@ -187,8 +187,9 @@ glance_of(const struct snapshot *snapshot, const char *family, const char *membe
 		json_object_get(json_object_get(snapshot->glances, family), member));
 }
 
-json_t *
-view_family(const struct snapshot *snapshot, const char *family)
+/* NULL if its record cannot be read, or if no job has ended there. */
+static json_t *
+family_row(const struct snapshot *snapshot, const char *family)
 {
 	json_int_t backlog = glance_of(snapshot, family, "backlog");
 	json_int_t head_ms = glance_of(snapshot, family, "head_ms");
@@ -293,7 +294,7 @@ view_families(const struct snapshot *snapshot, const char *filter)
 	VERIFY(rows);
 	json_object_foreach(snapshot->families, family, record)
 	{
-		json_t *row = view_family(snapshot, family);
+		json_t *row = family_row(snapshot, family);
 
 		if (row && matches(family, row, filter))
 			rows[count++] = row;

@@ -13,18 +13,16 @@
 
 #include "cli/snapshot.h"
 
-/* One family: family, route, pool, budget, state, blocked_on, backlog, in_flight, window,
- * prefix_tokens, oldest_ms (age of the oldest waiting job, 0 = none).  NULL if its record
- * cannot be read, or if no job has ended there (a part that families share). */
-json_t *view_family(const struct snapshot *snapshot, const char *family);
+/* All families as an array, largest backlog first: family, route, pool, budget, state,
+ * blocked_on, backlog, in_flight, window, prefix_tokens, oldest_ms (age of the oldest
+ * waiting job, 0 = none).  Left out are those whose record cannot be read, and those at
+ * which no job has ended (a part that families share).  `filter` keeps those whose id
+ * begins with it or whose route is it; NULL keeps all. */
+json_t *view_families(const struct snapshot *snapshot, const char *filter);
 
 /* Adds `places` (root to leaf, each with state, generation, prefix_tokens, in_flight,
  * credits), and `account` (pace, in_flight, limits) to such a row. */
 void view_add_details(const struct snapshot *snapshot, json_t *row);
-
-/* All families as an array, largest backlog first; `filter` keeps those whose id begins
- * with it or whose route is it; NULL keeps all. */
-json_t *view_families(const struct snapshot *snapshot, const char *filter);
 
 /* All live sessions: label, session, pool, slots, busy, seen_ms ago. */
 json_t *view_workers(const struct snapshot *snapshot);
