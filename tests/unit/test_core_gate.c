@@ -87,6 +87,34 @@ START_TEST(gate_the_first_reader_waits_exactly_the_learned_lag)
 }
 END_TEST
 
+/* A miss that is heard soon, as of a short prefix, does not make the next one come too
+ * early: it looks two seconds, or twice what was learned, behind the leader's event. */
+START_TEST(gate_after_a_miss_the_next_reader_waits_behind_the_leaders_event)
+{
+	static const uint64_t learned_ms[] = { EVENT_UNKNOWN, 1500 };
+	static const uint64_t recheck_ms[] = { 2000, 3000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(learned_ms); i++) {
+		struct core_rig *rig = core_rig_fresh(20);
+
+		rig->knobs.cold_ms = 100;
+		rig->knobs.job_ms = 10000;
+		rig->knobs.lag_ms = recheck_ms[i];
+		rig->core->models[0].lag_ms = learned_ms[i];
+		(void)core_rig_admit(rig, "S", 20);
+		core_rig_run(rig, 100 + recheck_ms[i] - 1);
+		ck_assert_uint_eq(rig->starts_count, 2);
+		ck_assert_uint_eq(core_rig_lane_named(rig, "S")->misses, 1);
+		core_rig_run(rig, 1);
+		ck_assert_uint_eq(rig->starts_count, 3);
+		core_rig_run(rig, rig->knobs.warm_ms);
+		expect_gate(rig, "S", LANE_OPEN, LANE_REASON_NONE);
+		ck_assert_uint_eq(core_rig_node(rig, "S")->writes, 2);
+		core_rig_free(rig);
+	}
+}
+END_TEST
+
 START_TEST(gate_written_and_never_read_is_leaky_and_no_longer_marked)
 {
 	struct core_rig *rig = core_rig_fresh(20);
@@ -747,6 +775,7 @@ SUITE_MAIN_WITH_DEATHS(
 	SUITE_LIST(gate_one_writes_one_reads_then_all_start,
                    gate_unknown_lag_costs_one_more_write_and_a_learned_one_none,
                    gate_the_first_reader_waits_exactly_the_learned_lag,
+                   gate_after_a_miss_the_next_reader_waits_behind_the_leaders_event,
                    gate_written_and_never_read_is_leaky_and_no_longer_marked,
                    gate_a_marker_of_the_users_stays_on_a_leaky_lane,
                    gate_leaky_is_tried_again_after_a_lifetime_and_gives_up_at_one_miss,
