@@ -3,7 +3,8 @@
  *   doctor_server   Redis itself: version, disk, memory, clock, the functions
  *   doctor_queue    the books: types of keys, cursor, rule, counts, sessions
  *   doctor_jobs     what people did or have to do: dead, parked, paused, switched off
- *   doctor_pools    pools with work and without a worker
+ *   doctor_pools    jobs without a worker, or an upstream, that could run them
+ *   doctor_oldest   what has waited longest
  *   doctor_results  paid results that wait on this machine
  *   doctor_repair   the few things that a program may put right by itself
  *
@@ -49,8 +50,12 @@ MUST_USE int doctor_look_at_server(struct doctor *doctor);
 MUST_USE int doctor_look_at_queue(struct doctor *doctor);
 MUST_USE int doctor_look_at_jobs(struct doctor *doctor);
 
-/* Jobs that wait in a pool without a worker; also a part of the look at jobs. */
+/* Jobs that wait in a pool without a worker, or for an upstream; also a part of the look
+ * at jobs. */
 MUST_USE int doctor_look_at_pools(struct doctor *doctor);
+
+/* What has waited longest; likewise. */
+MUST_USE int doctor_look_at_oldest(struct doctor *doctor);
 
 /* Of this machine's files only; Redis is not asked. */
 void doctor_look_at_results(struct doctor *doctor);

@@ -232,8 +232,9 @@ int
 doctor_look_at_jobs(struct doctor *doctor)
 {
 	static int (*const looks[])(struct doctor *) = {
-		look_at_workers,  look_at_orphans,  doctor_look_at_pools, look_at_dead,
-		look_at_accounts, look_at_families, look_at_hold,
+		look_at_workers,       look_at_orphans, doctor_look_at_pools,
+		doctor_look_at_oldest, look_at_dead,    look_at_accounts,
+		look_at_families,      look_at_hold,
 	};
 	int code = CLI_OK;
 

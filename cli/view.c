@@ -103,6 +103,34 @@ sum_slots(const struct snapshot *snapshot, struct span pool, uint64_t *ret_slots
 	}
 }
 
+/* True if the pool has workers, and none of them reaches the upstream. */
+static bool
+is_out_of_reach(const struct snapshot *snapshot, const struct protocol_family *family,
+                struct span *ret_upstream)
+{
+	struct span rest = family->budget, name;
+	json_t *session, *away;
+	uint32_t workers = 0, without = 0;
+	const char *nonce;
+	size_t i;
+
+	(void)protocol_cut(&rest, ':',
+	                   &name); /* upstream:class, upstream@account:class */
+	(void)protocol_cut(&name, '@', ret_upstream);
+	json_object_foreach(snapshot->sessions, nonce, session)
+	{
+		if (!span_equals(snapshot_text(session, "pool"), family->pool))
+			continue;
+		workers++;
+		json_array_foreach(json_object_get(session, "unreached"), i, away)
+		{
+			name = span_from(json_string_value(away));
+			without += span_equals(name, *ret_upstream);
+		}
+	}
+	return workers > 0 && without == workers;
+}
+
 /* Nobody waits for its prefix: holding is off. */
 static bool
 is_unheld(const struct snapshot *snapshot, const struct protocol_family *family)
@@ -153,6 +181,7 @@ print_blocked(const struct snapshot *snapshot, const struct protocol_family *fam
 {
 	struct account account;
 	char clock[CLI_CLOCK_SIZE];
+	struct span upstream;
 	uint64_t slots, busy;
 
 	account_read(snapshot, family->budget, &account);
@@ -162,6 +191,9 @@ print_blocked(const struct snapshot *snapshot, const struct protocol_family *fam
 	} else if (slots == 0) {
 		snprintf(ret_text, size, "no worker in pool %.*s", (int)family->pool.len,
 		         family->pool.data);
+	} else if (is_out_of_reach(snapshot, family, &upstream)) {
+		snprintf(ret_text, size, "no worker reaches %.*s: their logs say why",
+		         (int)upstream.len, upstream.data);
 	} else if (account.parked_until_ms > snapshot->now_ms) {
 		snprintf(ret_text, size, "account parked until %s",
 		         cli_clock(account.parked_until_ms, clock));

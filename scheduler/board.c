@@ -137,7 +137,7 @@ row_of(const struct board *board, uint32_t place)
 		.uncached = family->sum.uncached,
 	};
 
-	if (core_family_view(ruler->core, family->id, &view) < 0)
+	if (ruler_view_core(ruler, family, &view) < 0)
 		return row;
 	row.known = true;
 	row.waiting = view.waiting;

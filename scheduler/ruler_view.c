@@ -50,6 +50,32 @@ count_family(struct ruler_health *health, const struct core_family_view *view)
 		health->runnable += view->waiting;
 }
 
+struct span
+ruler_view_missing(const struct ruler *ruler, const struct ruler_family *family)
+{
+	const struct ruler_budget_name *budget = &ruler->known.budgets[family->budget];
+	struct span rest = span_from(budget->name), name = { "", 0 };
+
+	if (budget->upstream < ruler->config->upstreams_count)
+		return name;
+	(void)protocol_cut(&rest, ':', &name);
+	rest = name;
+	(void)protocol_cut(&rest, '@', &name);
+	return name;
+}
+
+int
+ruler_view_core(const struct ruler *ruler, const struct ruler_family *family,
+                struct core_family_view *ret_view)
+{
+	int err = core_family_view(ruler->core, family->id, ret_view);
+
+	if (err == 0 && ret_view->blocked_on != CORE_BLOCKED_PAUSED &&
+	    ret_view->waiting > 0 && ruler_view_missing(ruler, family).len > 0)
+		ret_view->blocked_on = CORE_BLOCKED_NO_WORKER;
+	return err;
+}
+
 static void
 walk(struct ruler *ruler, struct top *top)
 {
@@ -61,10 +87,9 @@ walk(struct ruler *ruler, struct top *top)
 	ruler->health.in_flight = 0;
 	ruler->health.runnable = 0;
 	for (uint32_t i = 0; i < WALK_MAX && place != RULER_SHELF_NONE; i++) {
-		struct id128 id = shelf->places[place].id;
 		uint64_t work = 0;
 
-		if (core_family_view(ruler->core, id, &view) == 0) {
+		if (ruler_view_core(ruler, &ruler->known.families[place], &view) == 0) {
 			count_family(&ruler->health, &view);
 			work = (uint64_t)view.waiting + view.running;
 		}
@@ -115,6 +140,15 @@ ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 	ruler_view_json_number(out, "dead", health.ever.dead);
 	ruler_view_json_number(out, "corrections", health.drift);
 	ruler_view_json_close(out, '}');
+}
+
+static void
+put_upstreams(const struct ruler *ruler, struct buffer *out)
+{
+	ruler_view_json_open(out, "upstreams", '[');
+	for (size_t i = 0; i < ruler->config->upstreams_count; i++)
+		ruler_view_json_text(out, NULL, ruler->config->upstreams[i].name);
+	ruler_view_json_close(out, ']');
 }
 
 static void
@@ -175,6 +209,7 @@ ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_max,
 	walk(ruler, &top);
 	ruler_view_json_open(out, NULL, '{');
 	ruler_view_head(ruler, now_ms, out);
+	put_upstreams(ruler, out);
 	ruler_view_json_open(out, "families", '[');
 	for (uint32_t i = 0; i < top.count && (top.items[i].work > 0 || !busy_only); i++)
 		ruler_view_json_family(ruler, top.items[i].place, out);

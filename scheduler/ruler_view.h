@@ -4,7 +4,8 @@
  * seconds, so that tools need Redis alone:
  *
  *   {"now_ms":…,"owner":…,"phase":"ruling","admits":true,"hold":true,"pressure":false,
- *    "inbox_lag_ms":0,"counts":{…},"families":[…],"budgets":[…],"pools":[…]}
+ *    "inbox_lag_ms":0,"counts":{…},"upstreams":["main"],"families":[…],"budgets":[…],
+ *    "pools":[…]}
  *
  * docs/STATUS.md names every field.  Families with most work come first. */
 #ifndef SCHEDULER_RULER_VIEW_H
@@ -12,6 +13,9 @@
 
 #include "common/buffer.h"
 #include "scheduler/ruler.h"
+
+struct ruler_family;
+struct core_family_view;
 
 struct ruler_health ruler_view_health(const struct ruler *ruler, uint64_t now_ms);
 
@@ -26,5 +30,14 @@ void ruler_view_status(struct ruler *ruler, uint64_t now_ms, uint32_t families_m
 /* One family as an object; ERR_NOT_FOUND. */
 MUST_USE int ruler_view_family(const struct ruler *ruler, struct id128 family,
                                struct buffer *out);
+
+/* What the core says of it; but nobody can send the jobs of an upstream that has left the
+ * configuration, of which the core knows nothing: they wait for a worker. */
+MUST_USE int ruler_view_core(const struct ruler *ruler, const struct ruler_family *family,
+                             struct core_family_view *ret_view);
+
+/* The name of that upstream, or an empty one. */
+struct span ruler_view_missing(const struct ruler *ruler,
+                               const struct ruler_family *family);
 
 #endif

@@ -1,6 +1,7 @@
 #include "scheduler/ruler_view_json.h"
 
 #include "scheduler/ruler_family.h"
+#include "scheduler/ruler_view.h"
 #include "scheduler/ruler_why.h"
 
 #include <stdio.h>
@@ -215,7 +216,7 @@ put_core(const struct ruler *ruler, const struct ruler_family *family,
 	const struct core_lane_view *leaf;
 	struct core_family_view view;
 
-	if (core_family_view(ruler->core, family->id, &view) < 0) {
+	if (ruler_view_core(ruler, family, &view) < 0) {
 		ruler_view_json_text(out, "state", SPAN("idle"));
 		return;
 	}
@@ -269,7 +270,7 @@ ruler_view_json_brief(const struct ruler *ruler, uint32_t place,
 	ruler_view_json_id(out, "family", family->id);
 	ruler_view_json_text(out, "budget",
 	                     span_from(known->budgets[family->budget].name));
-	if (core_family_view(ruler->core, family->id, &view) < 0) {
+	if (ruler_view_core(ruler, family, &view) < 0) {
 		ruler_view_json_text(out, "state", SPAN("idle"));
 		ruler_view_json_number(out, "waiting", 0);
 		ruler_view_json_number(out, "running", 0);
@@ -293,7 +294,7 @@ ruler_view_json_reason(const struct ruler *ruler, uint32_t place, struct buffer 
 
 	ruler_view_json_id(out, "family", family->id);
 	ruler_view_json_text(out, "route", span_from(family->route));
-	if (core_family_view(ruler->core, family->id, &view) < 0)
+	if (ruler_view_core(ruler, family, &view) < 0)
 		return; /* it has gone since the table was taken */
 	ruler_why_put(ruler, family, &view, out);
 }

@@ -1,6 +1,7 @@
 #include "scheduler/ruler_why.h"
 
 #include "scheduler/ruler_family.h"
+#include "scheduler/ruler_view.h"
 #include "scheduler/ruler_view_json.h"
 
 #include <stdio.h>
@@ -160,8 +161,14 @@ print_pool_why(const struct ruler *ruler, const struct ruler_family *family,
                const struct core_family_view *view, char *ret_text, size_t size)
 {
 	const struct ruler_pool_name *pool = &ruler->known.pools[family->pool];
+	struct span missing = ruler_view_missing(ruler, family);
 
-	if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
+	if (view->blocked_on == CORE_BLOCKED_NO_WORKER && missing.len > 0)
+		(void)snprintf(ret_text, size,
+		               "The upstream %.*s is not in the configuration any more: "
+		               "nobody will send these jobs.",
+		               (int)missing.len, missing.data);
+	else if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
 		(void)snprintf(ret_text, size,
 		               quiet_workers(ruler, family->pool) > 0
 		                       ? "All workers of the pool %s are quiet: they "
@@ -266,9 +273,15 @@ put_advice(const struct ruler *ruler, const struct ruler_family *family,
 {
 	const struct ruler_budget_name *budget = &ruler->known.budgets[family->budget];
 	const char *pool = ruler->known.pools[family->pool].name;
+	struct span missing = ruler_view_missing(ruler, family);
 	char text[160 + PROTOCOL_BUDGET_SIZE] = "";
 
-	if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
+	if (view->blocked_on == CORE_BLOCKED_NO_WORKER && missing.len > 0)
+		(void)snprintf(text, sizeof(text),
+		               "add %.*s to the configuration of scheduler and workers "
+		               "again, or cancel these jobs",
+		               (int)missing.len, missing.data);
+	else if (view->blocked_on == CORE_BLOCKED_NO_WORKER)
 		(void)snprintf(text, sizeof(text), "%sstart one: warmq-worker --pool %s",
 		               quiet_workers(ruler, family->pool) > 0
 		                       ? "say `warmq worker resume`, or "

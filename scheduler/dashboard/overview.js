@@ -30,7 +30,7 @@ const REASONS = {
   budget: "A limit of the account is used up for this minute.",
   parked: "The provider told us to wait.",
   paused: "Somebody paused it.",
-  "no worker": "No live worker serves the pool.",
+  "no worker": "No live worker serves the pool, or knows the upstream.",
   nothing: "Jobs start as slots become free.",
 };
 

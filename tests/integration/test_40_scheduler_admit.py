@@ -153,14 +153,19 @@ def test_routes_choose_the_pool(scheduler, inbox):
     assert set(inbox.redis.hgetall(inbox.key("pools"))) == {"batch", "default"}
 
 
-def test_estimates_follow_max_tokens_and_odd_jobs_carry_their_own(scheduler, inbox):
+def test_a_family_reserves_its_largest_answer_and_smaller_jobs_carry_their_own(scheduler,
+                                                                                inbox):
     for n in range(3):
         inbox.add(upstream="claude", body=body("short", f"q{n}", max_tokens=100))
-    id = inbox.add(upstream="claude", body=body("short", "q", max_tokens=4000))
-    admitted(inbox, id)
+    large = inbox.add(upstream="claude", body=body("short", "q", max_tokens=4000))
+    admitted(inbox, large)
+    small = inbox.add(upstream="claude", body=body("short", "q4", max_tokens=100))
+    admitted(inbox, small)
     waiting = only(elements(inbox))
-    assert "/" not in waiting[0]
-    assert waiting[3].startswith(f"{id}/") and waiting[3].endswith(",4000")
+    assert all("/" not in element for element in waiting[:4])
+    assert waiting[4].startswith(f"{small}/") and waiting[4].endswith(",100")
+    (family,) = elements(inbox)
+    assert int(inbox.redis.hget(inbox.key("families"), family)[32:40]) == 4000
 
 
 def input_estimate(inbox):
