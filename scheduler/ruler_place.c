@@ -236,6 +236,19 @@ add_undecided(struct ruler_admit *admit, uint64_t now_ms, struct protocol_job_id
 	add_later(admit, name, now_ms + LOOK_MS, ID_NONE, job);
 }
 
+static void
+note_trace(struct ruler *ruler, struct protocol_job_id id, const struct ruler_job *job)
+{
+	char text[PROTOCOL_JOB_ID_SIZE];
+
+	if (job->envelope && job->envelope->trace_ignored)
+		ruler_note_job(ruler, RULER_WARNING,
+		               (struct span){ text, protocol_print_job_id(id, text) },
+		               job->envelope->route,
+		               "its traceparent is none of W3C's: the job goes on "
+		               "without a trace");
+}
+
 /* A job that has an upstream, and its prefix if it wants one. */
 static enum ruler_place
 place_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, bool told,
@@ -250,6 +263,8 @@ place_run(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id, bool 
 	place = ruler_known_family(&ruler->known, job->family, &fresh);
 	odd = ruler_family_update(ruler, now_ms, place, job, fresh, told);
 	add_run(ruler, now_ms, id, place, job, odd, ret_slim);
+	if (!told)
+		note_trace(ruler, id, job);
 	return RULER_PLACE_TAKEN;
 }
 

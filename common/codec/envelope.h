@@ -81,6 +81,7 @@ struct envelope {
 	struct span reply;
 	struct span ref;
 	struct span traceparent;
+	bool trace_ignored; /* it said one that is none of W3C's */
 };
 
 enum envelope_fault {

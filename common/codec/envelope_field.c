@@ -353,21 +353,41 @@ parse_time(const struct envelope_field *field, struct span value, uint64_t entry
 		"+30s up to +31d");
 }
 
-static int
-parse_trace(const struct envelope_field *field, struct span value, struct span *ret_span,
-            struct envelope_error *error)
+static bool
+is_zero(struct span digits)
+{
+	for (size_t i = 0; i < digits.len; i++)
+		if (digits.data[i] != '0')
+			return false;
+	return true;
+}
+
+/* Of the form of version 00, and of a trace and a span that exist. */
+static bool
+is_trace(struct span value)
 {
 	static const char shape[] =
 		"hh-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh";
-	bool good = value.len == sizeof shape - 1;
 
-	for (size_t i = 0; good && i < value.len; i++)
-		good = shape[i] == '-' ? value.data[i] == '-'
-		                       : is_hex((struct span){ value.data + i, 1 });
-	if (!good || memcmp(value.data, "ff", 2) == 0)
-		return refuse_value(field, value, error, "a W3C traceparent");
-	*ret_span = value;
-	return 0;
+	if (value.len != sizeof shape - 1)
+		return false;
+	for (size_t i = 0; i < value.len; i++) {
+		struct span digit = { value.data + i, 1 };
+
+		if (shape[i] == '-' ? value.data[i] != '-' : !is_hex(digit))
+			return false;
+	}
+	return memcmp(value.data, "ff", 2) != 0 &&
+	       !is_zero((struct span){ value.data + 3, 32 }) &&
+	       !is_zero((struct span){ value.data + 36, 16 });
+}
+
+/* No job ends for the sake of its trace, as W3C has it: what is none is left out. */
+static void
+take_trace(struct span value, struct envelope *envelope)
+{
+	envelope->traceparent = is_trace(value) ? value : (struct span){ NULL, 0 };
+	envelope->trace_ignored = value.len > 0 && envelope->traceparent.len == 0;
 }
 
 static int
@@ -438,7 +458,8 @@ envelope_field_parse(const struct envelope_field *field, struct span value,
 	case ENVELOPE_TYPE_COUNT:
 		return parse_count(field, value, place, reterr);
 	case ENVELOPE_TYPE_TRACE:
-		return parse_trace(field, value, place, reterr);
+		take_trace(value, envelope);
+		return 0;
 	}
 	return ERR_UNKNOWN_KEY;
 }

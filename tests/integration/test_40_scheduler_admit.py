@@ -459,6 +459,15 @@ def test_who_is_dead_at_admission_is_named_with_its_route_and_trace(scheduler, i
     assert f"job={id}" in line and "route=triage" in line and f"traceparent={trace}" in line
 
 
+def test_a_trace_that_is_none_is_left_out_with_a_warning_and_the_job_goes_on(scheduler, inbox):
+    id = inbox.add(upstream="claude", body=body(), route="triage", traceparent="00-0af7\r\nx-evil: 1")
+    none = inbox.add(upstream="claude", body=body(), route="triage", traceparent="")
+    admitted(inbox, none)
+    line, = [line for line in scheduler.log.splitlines() if "traceparent" in line]
+    assert f"job={id}" in line and "route=triage" in line and "goes on without a trace" in line
+    assert "evil" not in scheduler.log and inbox.redis.zcard(inbox.key("dead")) == 0
+
+
 # ---- what it says ----------------------------------------------------------------------
 
 

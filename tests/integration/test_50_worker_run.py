@@ -85,6 +85,15 @@ def test_headers_carry_key_version_betas_and_trace(store, provider, start):
     assert headers["content-type"] == "application/json" and "expect" not in headers
 
 
+def test_a_trace_that_is_none_is_sent_to_nobody(store, provider, start):
+    start()
+    jobs = family()
+    id, = enqueue(store, jobs, traceparent="00-0af7\r\nx-evil: 1")
+    store.open(jobs)
+    assert "traceparent" not in wait_result(store, id)
+    assert {"traceparent", "x-evil"}.isdisjoint(name.lower() for name in provider.requests[0].headers)
+
+
 def test_usage_says_how_long_the_job_waited_since_it_was_due(store, provider, start):
     start()
     jobs = family()

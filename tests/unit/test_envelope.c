@@ -210,8 +210,6 @@ START_TEST(envelope_one_bad_field_is_named_with_what_it_should_be)
 		{ "ref", "\xff",
 		  "`ref` must be 1 to 256 bytes of UTF-8 without control characters, not "
 		  "\"\\xff\"" },
-		{ "traceparent", "00-0af7",
-		  "`traceparent` must be a W3C traceparent, not \"00-0af7\"" },
 		{ "markers", "yes", "`markers` must be one of auto|never, not \"yes\"" },
 	};
 
@@ -231,6 +229,40 @@ START_TEST(envelope_one_bad_field_is_named_with_what_it_should_be)
 		ck_assert_uint_eq(error.fault, ENVELOPE_MALFORMED);
 		ck_assert_str_eq(error.field, cases[i].name);
 		ck_assert_str_eq(error.text, cases[i].text);
+		envelope_fini(&reader);
+	}
+}
+END_TEST
+
+START_TEST(envelope_a_trace_that_is_none_costs_no_job)
+{
+	static const char good[] =
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+	static const char *const traces[] = {
+		"",
+		"00-0af7",
+		"ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"00-0AF7651916CD43DD8448EB211C80319C-B7AD6B7169203331-01",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331\r\n1",
+	};
+
+	for (size_t i = 0; i <= ARRAY_SIZE(traces); i++) {
+		const char *trace = i < ARRAY_SIZE(traces) ? traces[i] : good;
+		struct entry entry = minimal();
+		struct envelope_reader reader;
+		struct envelope_error error;
+		struct envelope envelope;
+
+		add(&entry, "traceparent", trace);
+		envelope_init(&reader, NULL);
+		ck_assert_msg(read_one(&entry, &reader, &envelope, &error) == 0, "%s: %s",
+		              trace, error.text);
+		ck_assert_uint_eq(envelope.traceparent.len, trace == good ? 55 : 0);
+		ck_assert(envelope.trace_ignored == (trace != good && *trace));
 		envelope_fini(&reader);
 	}
 }
@@ -790,6 +822,7 @@ END_TEST
 SUITE_MAIN("envelope", envelope_the_smallest_job_has_two_fields,
            envelope_every_field_arrives,
            envelope_one_bad_field_is_named_with_what_it_should_be,
+           envelope_a_trace_that_is_none_costs_no_job,
            envelope_what_is_missing_doubled_or_unknown_is_said,
            envelope_limits_are_inclusive,
            envelope_fields_not_built_yet_are_unsupported_not_ignored,
