@@ -232,7 +232,7 @@ take_dead(struct admin *admin, const char *function, const json_t *body,
 	struct admin_ask *ask;
 	size_t count = 0;
 
-	if (!all && !read_ids(body, words, &count)) {
+	if (all ? json_object_get(body, "ids") != NULL : !read_ids(body, words, &count)) {
 		admin_put_error(response, 400,
 		                "the body is {\"all\": true}, or {\"ids\": [...]} with 1 "
 		                "to 250 ids");
@@ -443,18 +443,73 @@ act_on_nothing(struct http_server_response *response)
 	(void)buffer_append_text(&response->body, "{\"what\":\"done\"}\n");
 }
 
+/* What the body of an action may have; whoever misspells `route` must not switch holding
+ * off for all routes. */
+static const struct {
+	const char *path;
+	const char *members[2];
+} bodies[] = {
+	{ "/api/v1/hold", { "on", "route" } },
+	{ "/api/v1/unpark", { "budget" } },
+	{ "/api/v1/dead/", { "all", "ids" } },
+	{ "", { NULL } },
+};
+
+/* The first member that the action does not know; NULL if it knows all. */
+static const char *
+find_unknown(const char *path, json_t *body)
+{
+	const char *const *members;
+	const char *name;
+	json_t *value;
+	size_t i = 0;
+
+	while (!behind(path, bodies[i].path))
+		i++;
+	members = bodies[i].members;
+	json_object_foreach(body, name, value)
+	{
+		if (!(members[0] && strcmp(name, members[0]) == 0) &&
+		    !(members[1] && strcmp(name, members[1]) == 0))
+			return name;
+	}
+	return NULL;
+}
+
+static bool
+check_body(const struct http_server_request *request, json_t *body,
+           struct http_server_response *response)
+{
+	const char *unknown;
+	char text[128];
+
+	if (request->body.len > 0 && !json_is_object(body)) {
+		admin_put_error(
+			response, 400,
+			"the body is a JSON object without repeated members, or nothing");
+		return false;
+	}
+	unknown = body ? find_unknown(request->path, body) : NULL;
+	if (!unknown)
+		return true;
+	(void)snprintf(text, sizeof(text), "this action knows no member `%.64s`",
+	               unknown);
+	admin_put_error(response, 400, text);
+	return false;
+}
+
 void
 admin_act_serve(struct admin *admin, const struct http_server_request *request,
                 struct http_server_response *response)
 {
 	json_t *body = json_loadb(request->body.data ? request->body.data : "",
-	                          request->body.len, 0, NULL);
+	                          request->body.len, JSON_REJECT_DUPLICATES, NULL);
 	const char *path = request->path, *rest;
 
 	if (strcmp(path, "/api/v1/check") != 0)
 		log_info("somebody acts on the pages", LOG_TEXT("path", path));
-	if (request->body.len > 0 && !json_is_object(body))
-		admin_put_error(response, 400, "the body is a JSON object, or nothing");
+	if (!check_body(request, body, response))
+		; /* it was said */
 	else if (strcmp(path, "/api/v1/check") == 0)
 		act_on_nothing(response);
 	else if (strcmp(path, "/api/v1/hold") == 0)

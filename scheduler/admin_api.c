@@ -254,6 +254,8 @@ admin_api_serve_places(struct admin *admin, const struct http_server_request *re
 	struct board_query query;
 	const char *wrong = read_query(request, &query);
 
+	if (!wrong && everywhere.len > 0 && !span_equals(everywhere, SPAN("1")))
+		wrong = "everywhere is 1, or not there";
 	if (wrong) {
 		admin_put_error(response, 400, wrong);
 		return;
@@ -262,8 +264,8 @@ admin_api_serve_places(struct admin *admin, const struct http_server_request *re
 	ruler_view_json_number(&response->body, "now_ms", *admin->now_ms);
 	ruler_view_json_number(&response->body, "offset", query.offset);
 	ruler_view_json_number(&response->body, "limit", query.limit);
-	board_places_put(&admin->board, *admin->now_ms, &query,
-	                 span_equals(everywhere, SPAN("1")), &response->body);
+	board_places_put(&admin->board, *admin->now_ms, &query, everywhere.len > 0,
+	                 &response->body);
 	end(response);
 }
 

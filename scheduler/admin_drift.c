@@ -152,10 +152,15 @@ void
 admin_drift_serve(struct admin *admin, const struct http_server_request *request,
                   struct http_server_response *response)
 {
+	struct span route = admin_query_text(request, "route");
 	struct admin_ask *ask;
 	struct id128 ids[2];
 
-	if (!find_versions(admin, admin_query_text(request, "route"), ids)) {
+	if (route.len == 0) {
+		admin_put_error(response, 400, "whose versions? Say ?route=");
+		return;
+	}
+	if (!find_versions(admin, route, ids)) {
 		admin_put_error(response, 404, "this route has no two versions");
 		return;
 	}

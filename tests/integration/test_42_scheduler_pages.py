@@ -179,7 +179,11 @@ def test_a_short_token_is_refused_at_the_start(server):
     ("jobs/" + "1" * 200 + "/cancel", {}), ("unpark", {}), ("unpark", {"budget": 1}),
     ("workers/xyz/quiet", {}), ("hold", {"on": False, "route": ""}),
     ("hold", {"on": False, "route": "a|b"}),
-    ("families/xyz/warm", {})])
+    ("families/xyz/warm", {}),
+    ("hold", {"on": False, "rute": "triage"}),  # of one route, and not of all
+    ("hold", '{"on": true, "on": false}'), ("unpark", {"budget": "claude", "x": 1}),
+    ("dead/drop", {"all": True, "ids": ["1-1"]}), ("dead/drop", {"all": True, "route": "triage"}),
+    ("families/" + "0" * 32 + "/cancel", {"limit": 1})])
 def test_a_wrong_action_is_told_so(scheduler, path, data):
     status, answer = act(scheduler, path, data)
     assert status == 400 and answer["error"]

@@ -1,8 +1,11 @@
 """docs/openapi.json describes what is served: no less, and nothing else."""
 
+import http.client
 import json
 import os
 import re
+
+import pytest
 
 from daemons import inbox, server  # noqa: F401
 from store import ROOT, Worker, wait_until
@@ -84,6 +87,90 @@ def test_what_is_done_is_as_described(scheduler, inbox):
         bad = operation["responses"]["default"]["content"]["application/json"]["schema"]
         assert status in (200, 404, 409), (path, answer)
         check(doc, good if status == 200 else bad, answer, path)
+
+
+def operations():
+    return [(path, method, one) for path, methods in description()["paths"].items()
+            for method, one in methods.items()]
+
+
+def test_the_parameters_of_a_path_are_those_in_its_name():
+    for path, method, one in operations():
+        assert set(re.findall(r"{(\w+)}", path)) == {
+            found["name"] for found in one.get("parameters", []) if found["in"] == "path"}, (method, path)
+
+
+def test_what_a_query_may_say_is_as_described(scheduler, inbox):
+    """Each word and bound that is described is taken; the next one is an error, and so is a
+    query without what it needs."""
+    enqueue(inbox, ["triage"], 4)
+    family = families(scheduler)["families"][0]["id"]
+    error = {"$ref": "#/components/schemas/Error"}
+
+    def ask(path, words):
+        query = "&".join(f"{name}={value}" for name, value in words.items())
+        status, text = scheduler.get(f"{path.format(family=family, job='1-1')}?{query}".replace(" ", "+"))
+        if status >= 400:
+            check(description(), error, json.loads(text), path)
+        return status
+
+    for path, method, one in operations():
+        asked = {each["name"]: each for each in one.get("parameters", []) if each["in"] == "query"}
+        needed = {name: each["example"] for name, each in asked.items() if each.get("required")}
+        for name, each in asked.items():
+            schema = each["schema"]
+            if name in needed:
+                assert ask(path, {other: needed[other] for other in needed if other != name}) == 400
+            if "enum" in schema:
+                good, bad = schema["enum"], ["something-else"]
+            elif schema["type"] == "integer":
+                good = [schema["minimum"], schema["maximum"]]
+                bad = [schema["minimum"] - 1, schema["maximum"] + 1, "x"]
+            else:
+                continue
+            of_one = {"family": family} if name == "state" else {}  # waiting ones are
+            for word in good:
+                assert ask(path, {**needed, **of_one, name: word}) == 200, (path, name, word)
+            for word in bad:
+                assert ask(path, {**needed, name: word}) == 400, (path, name, word)
+
+
+def test_what_an_action_may_say_is_as_described(scheduler, inbox):
+    """No member that is not described, none of another type, none left out; and each refusal
+    is an Error."""
+    doc = description()
+    ids = enqueue(inbox, ["triage"], 8)["triage"]
+    values = {"family": families(scheduler)["families"][0]["id"], "job": ids[0], "worker": "0" * 16}
+    for path, method, one in operations():
+        if method != "post":
+            continue
+        schema = one["requestBody"]["content"]["application/json"]["schema"]
+        assert schema["additionalProperties"] is False, path
+        example = one["requestBody"]["content"]["application/json"]["example"]
+        wrong = [{**example, "unheard_of": 1}, "[]", "{"]
+        wrong += [{**example, name: {}} for name in schema.get("properties", {})]
+        wrong += [{key: value for key, value in example.items() if key != name}
+                  for name in schema.get("required", [])]
+        for body in wrong:
+            status, answer = act(scheduler, path.format(**values).removeprefix("/api/v1/"), body)
+            assert status == 400, (path, body, answer)
+            check(doc, {"$ref": "#/components/schemas/Error"}, answer, path)
+
+
+@pytest.mark.parametrize("method, path, headers, status", [
+    ("POST", "check", {}, 415), ("POST", "check", {"Content-Type": "application/json"}, 401),
+    ("POST", "check", {"Content-Type": "application/json", "Origin": "http://evil.example"}, 403),
+    ("PUT", "hold", {}, 405), ("DELETE", "jobs/1-1", {}, 405), ("GET", "explode", {}, 404),
+    ("GET", "families/xyz", {}, 400), ("GET", "families/" + "0" * 32, {}, 404),
+    ("GET", "jobs/1-1", {}, 404), ("GET", "overview", {"Host": "evil.example"}, 421)])
+def test_all_that_is_refused_is_refused_as_an_error(scheduler, method, path, headers, status):
+    connection = http.client.HTTPConnection("127.0.0.1", scheduler.port, timeout=30)
+    connection.request(method, f"/api/v1/{path}", "{}" if method == "POST" else None, headers)
+    answer = connection.getresponse()
+    assert answer.status == status and answer.headers["Content-Type"] == "application/json"
+    check(description(), {"$ref": "#/components/schemas/Error"}, json.loads(answer.read()), path)
+    assert str(status) in description()["info"]["description"]
+    connection.close()
 
 
 def test_every_path_that_is_served_is_described():
