@@ -605,6 +605,20 @@ def test_the_hold_clock_stands_still_while_the_budget_is_blocked(store):
     assert store.now() >= blocked + 30
 
 
+def test_the_hold_clock_begins_anew_when_the_budget_was_blocked(store):
+    family = Family(1, hold_max=10000)
+    store.enqueue(family)
+    worker = Worker(store)
+    store.redis.zadd(store.key("held:main:acme:large"), {family.lane: 1})  # due long ago
+    store.redis.hset(store.key("idle"), "main", f"{store.now() - 20000} {store.now()}")
+    store.grant_budget("acme:large", parked=store.now() + 60000)
+    assert worker.claim().jobs == []
+    blocked = int(store.budget()["blocked_at"])
+    store.grant_budget("acme:large", parked=0)
+    assert worker.claim().jobs == []
+    assert store.held_set()[family.lane] == blocked + 10000
+
+
 @pytest.mark.parametrize("budgets", ["*", "acme:large"])
 def test_holds_of_a_blocked_account_keep_nobody_elses_from_ending(store, budgets):
     """40 lanes of an account that is parked, or for which this worker has no key."""
