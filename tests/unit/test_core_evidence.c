@@ -220,6 +220,8 @@ START_TEST(evidence_of_marks_that_changed_twice_since_is_silent)
 	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
 	evidence = judge_as(rig, 0, 0, 3, LANE_NOW);
 	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
+	evidence = judge_at(rig, 0, 30012, 3); /* by a marker of its own, perhaps */
+	expect(&evidence, EVIDENCE_SILENT, EVIDENCE_SILENT);
 	evidence =
 		judge_as(rig, 0, 30012, 3, LANE_LEAD); /* sent to write what is marked */
 	expect(&evidence, EVIDENCE_MISS, EVIDENCE_MISS);
