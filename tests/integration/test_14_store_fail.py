@@ -158,6 +158,28 @@ def test_a_leader_of_which_no_request_could_be_made_was_refused_by_nobody(store,
     assert float(store.budget()["i.level"]) == 1000
 
 
+@pytest.mark.parametrize("kind", ["unsent", "retry"])
+def test_one_worker_that_reaches_nobody_parks_no_account_22(store, kind):
+    opened(store, count=1)
+    worker = Worker(store)
+    worker.fail(worker.claim(0).jobs[0], kind, park_ms=60000, reason="unreached")
+    assert store.budget().get("parked_until", "0") == "0"
+    [line] = store.events("pressure")
+    assert line.startswith("pressure acme:large unreached "), "the scheduler hears of it"
+    assert len(worker.claim(0).jobs) == 1
+
+
+def test_a_release_with_another_token_changes_nothing_5(store):
+    opened(store, count=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    held = store.leases(worker)[0]
+    answer = store.call("release", worker.nonce, worker.c, job.slot, int(job.q) + 1, 1)
+    assert "TOKEN" in answer
+    assert store.leases(worker)[0].q == held.q and worker.settle([job])
+    assert store.flight() == 0
+
+
 def test_a_leader_that_was_never_sent_for_a_day_leaves_its_credit_and_says_so(store):
     family = Family(1)
     ids = store.enqueue(family, count=2)
