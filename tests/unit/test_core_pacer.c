@@ -89,8 +89,12 @@ START_TEST(pacer_remembers_what_was_reached_for_ten_minutes)
 	(void)core_rig_admit(rig, "S", 300);
 	ck_assert(core_rig_drain(rig, LONG));
 	ck_assert_uint_eq(pacer_of(rig)->pace, 256);
-	core_rig_run(rig, 60000);
-	(void)core_rig_admit(rig, "S", 200);
+	core_rig_run(rig, 590000);
+	ck_assert_uint_eq(pacer_of(rig)->pace, 200); /* as many as have run */
+	rig->knobs.ttl_ms = 3600000;
+	(void)core_rig_admit(rig, "T", 200);
+	while (core_rig_lane_named(rig, "T")->gate != LANE_OPEN)
+		core_rig_run(rig, 1);
 	core_rig_run(rig, 1);
 	ck_assert_uint_eq(rig->starts_count, 200); /* no second ramp */
 	ck_assert(core_rig_drain(rig, LONG));

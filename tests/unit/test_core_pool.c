@@ -231,6 +231,9 @@ START_TEST(pool_cuts_the_windows_of_others_while_somebody_is_overdue)
 	ck_assert_uint_eq(
 		pool_window(rig->core, family_find(rig->core, family_at(rig, 1)->id)),
 		LANE_WINDOW);
+	ck_assert_uint_eq(
+		pool_window(rig->core, family_find(rig->core, family_at(rig, 0)->id)), 5);
+	ck_assert_uint_eq(core_rig_node(rig, "A")->window, 5); /* Redis knows it */
 	drain(rig);
 	core_rig_run(rig, 10000);
 	ck_assert_uint_eq(core_rig_node(rig, "A")->window, LANE_WINDOW);
