@@ -586,6 +586,21 @@ START_TEST(agent_stops_leaders_when_its_lease_may_end_and_claims_nothing)
 }
 END_TEST
 
+/* Its connection has seen nothing of it, and others may have its jobs by now. */
+START_TEST(agent_whose_loop_hung_claims_nothing_before_it_has_beaten)
+{
+	rig_begin(&rig, 2);
+	rig.now_ms += 26000;
+	agent_wake(rig.agent, rig.now_ms);
+	rig_step(&rig);
+	EXPECT_CALLS("beat 1 0 30000\n");
+	EXPECT_COMMANDS("note fenced 26000\n");
+	rig_answer(&rig, "[OK 527000 on]");
+	EXPECT_CALLS("claim 1 3 0 1\n");
+	rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(agent_is_not_fenced_before_it_had_a_session)
 {
 	struct agent_config config = rig_config(1);
@@ -748,6 +763,7 @@ SUITE_MAIN("agent", agent_greets_with_hello_and_claims_into_all_slots,
            agent_reads_the_table_when_a_beat_says_so,
            agent_stops_jobs_that_a_beat_names_and_gives_them_back,
            agent_stops_leaders_when_its_lease_may_end_and_claims_nothing,
+           agent_whose_loop_hung_claims_nothing_before_it_has_beaten,
            agent_is_not_fenced_before_it_had_a_session,
            agent_measures_the_fence_from_when_the_beat_was_sent,
            agent_reports_the_first_event_only_where_asked,

@@ -43,6 +43,22 @@ START_TEST(agent_stops_and_gives_back_what_outlives_the_drain)
 }
 END_TEST
 
+START_TEST(agent_gives_back_at_once_what_it_has_not_begun)
+{
+	rig_begin(&rig, 2);
+	agent_wake(rig.agent, rig.now_ms);
+	rig_step(&rig);
+	(void)rig_calls(&rig);
+	rig_answer_only(&rig, "=OK 501000 1000\n\n\n" RIG_LANE " " RIG_FAMILY
+	                      " p 0 - 0 0 0 0 1-1");
+	agent_stop(rig.agent, rig.now_ms, 60000);
+	rig_step(&rig);
+	EXPECT_COMMANDS("");
+	EXPECT_CALLS("release 1 0 3 0\n");
+	rig_fini(&rig);
+}
+END_TEST
+
 START_TEST(agent_stops_at_once_when_told_twice)
 {
 	rig_begin(&rig, 1);
@@ -212,6 +228,7 @@ END_TEST
 
 SUITE_MAIN("agent_stop", agent_waits_for_running_jobs_when_it_stops_then_says_bye,
            agent_stops_and_gives_back_what_outlives_the_drain,
+           agent_gives_back_at_once_what_it_has_not_begun,
            agent_stops_at_once_when_told_twice,
            agent_finishes_without_redis_once_its_time_is_up,
            agent_finishes_without_redis_once_its_results_are_on_disk,

@@ -385,6 +385,20 @@ START_TEST(cache_read_refreshes_the_ttl)
 }
 END_TEST
 
+START_TEST(cache_lifetimes_are_shortened_in_thousandths)
+{
+	struct cache_model_config config = config_default;
+	struct cache_model *model;
+
+	config.knobs.ttl_permille = 100; /* 30 s */
+	model = model_create(&config);
+	(void)run_job(model, 0, 1);
+	ck_assert_uint_eq(run_job(model, 29 * SECOND_US, 2).read_tokens, PREFIX);
+	ck_assert_uint_eq(run_job(model, 60 * SECOND_US, 3).read_tokens, 0);
+	free(model);
+}
+END_TEST
+
 START_TEST(cache_one_hour_marker_lives_one_hour)
 {
 	struct cache_model *model = model_create(&config_default);
@@ -748,6 +762,30 @@ START_TEST(cache_implicit_mode_reads_whole_steps_and_charges_no_write)
 }
 END_TEST
 
+/* Nobody is charged for it, so what counts is whether a prefix was computed anew. */
+START_TEST(cache_implicit_mode_counts_no_tail_below_the_minimum_as_a_write)
+{
+	static const uint32_t tails[] = { 500, 1500 };
+	struct cache_model *model = model_create(&config_default);
+
+	for (uint64_t i = 0; i < ARRAY_SIZE(tails); i++) {
+		struct draft draft;
+
+		draft_init(&draft);
+		draft.request.mode = CACHE_MODE_IMPLICIT;
+		draft.request.step_tokens = 128;
+		draft_add(&draft, 1, 1280, CACHE_BLOCK_PLAIN, CACHE_MARKER_NONE);
+		if (i == 0)
+			run(model, 0, &draft);
+		draft.request.blocks_count = 1;
+		draft_add(&draft, 10 + i, tails[i], CACHE_BLOCK_PLAIN, CACHE_MARKER_NONE);
+		ck_assert_uint_eq(run(model, 1 + i, &draft).read_tokens, 1280);
+		ck_assert_uint_eq(cache_model_stats(model).writes, 1 + i);
+	}
+	free(model);
+}
+END_TEST
+
 START_TEST(cache_implicit_mode_keeps_every_step_of_a_chain_alive)
 {
 	struct cache_model *model = model_create(&config_default);
@@ -1099,6 +1137,8 @@ SUITE_MAIN_WITH_DEATHS(
                    cache_second_marker_has_a_lookback_of_its_own,
                    cache_lookback_never_reads_what_was_not_marked,
                    cache_implicit_mode_reads_whole_steps_and_charges_no_write,
+                   cache_implicit_mode_counts_no_tail_below_the_minimum_as_a_write,
+                   cache_lifetimes_are_shortened_in_thousandths,
                    cache_implicit_mode_keeps_every_step_of_a_chain_alive,
                    cache_breakpoints_trap_implicit_end_differs_so_nothing_matches,
                    cache_breakpoints_lookup_visits_flagged_message_ends,
