@@ -7,6 +7,7 @@ import urllib.request
 
 from fleet import anthropic_body, long_text, wait_until
 from stack import Stack
+from waiting import rest
 
 HOUR = 3600000
 
@@ -79,10 +80,10 @@ def test_how_long_entries_really_live(browser, tmp_path):
         stack.start_all(1, 30)
         stack.send(12, "triage", reply="a")
         stack.collect(12, 60, "a")
-        time.sleep(5.5)  # the shortest rest that counts
+        rest(5.5)  # the shortest that counts
         stack.send(3, "triage", reply="b")
         stack.collect(3, 60, "b")
-        time.sleep(5.5)
+        rest(5.5)
         stack.http("/knobs", {"evict_permille": 1000})
         stack.send(1, "triage", reply="c")
         stack.collect(1, 60, "c")
@@ -112,13 +113,17 @@ def test_requests_that_do_not_come_through_warmq_are_seen(browser, tmp_path):
                     if int(answer.headers["anthropic-ratelimit-requests-remaining"]) <= left:
                         return
 
+        def account_now():
+            return (stack.api("overview")["budgets"] or [{}])[0]
+
         def seen():
             """Ours, and theirs between ours: of these few, or the minute goes to us alone."""
+            before = account_now().get("requests_own", 0)
             stack.send(2, "triage", reply="a")
             stack.collect(2, 60, "a")
             take_until(90)  # not so few that one of ours is refused
-            time.sleep(1.5)
-            account = stack.api("overview")["budgets"][0]
+            account = wait_until(lambda: (lambda one: one.get("requests_own", 0) > before and one)(
+                account_now()), "ours to be counted", 30)
             return account["requests_foreign"] >= 20 and account["requests_own"] >= 4 and account
 
         account = wait_until(seen, "foreign requests", 120)

@@ -12,6 +12,7 @@ from fleet import BUILD, LONG, Fleet, anthropic_body, long_text, wait_until
 from ports import free_port
 from prometheus import Prometheus, documented, parse, scrape
 from test_97_rules import expressions
+from waiting import rest
 
 # They say what this process is, or what cannot change while all runs on one machine.
 CONSTANT = {"warmq_build_info", "warmq_worker_build_info",
@@ -145,7 +146,7 @@ def admit(fleet, first, count):
 
 def scrape_ms(fleet):
     """How long one takes that finds no look at all families younger than 6 s."""
-    time.sleep(7)
+    rest(7)
     started = time.perf_counter()
     scrape(fleet.port("scheduler"))
     return 1000 * (time.perf_counter() - started)

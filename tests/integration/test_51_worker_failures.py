@@ -5,15 +5,14 @@ import os
 import resource
 import socket
 import threading
-import time
 
 import pytest
 
 from ports import free_port
 from store import wait_until
-from worker_rig import (MESSAGE, Provider, begin_stream, body, enqueue, error, events_of,
-                        family, plain, provider, silence, split_jobs, sse, sse_cut,
-                        start, wait_result)
+from worker_rig import (MESSAGE, Provider, begin_stream, body, enqueue, error, events_of, family,
+                        later, plain, provider, silence, split_jobs, sse, sse_cut, start,
+                        wait_result)
 
 
 def one_job(store, **fields):
@@ -255,14 +254,6 @@ def test_a_job_that_takes_longer_than_its_time_out_is_a_failed_attempt(store, pr
     assert "time-out" in store.past(id)["why"]
     promote(store)
     wait_result(store, id)
-
-
-def later(seconds, answer):
-    """The same, so long after the request."""
-    def slow(handler):
-        time.sleep(seconds)  # it is the provider that takes its time, not the test
-        answer(handler)
-    return slow
 
 
 def hints(answer):

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -117,6 +118,14 @@ def plain(status, body, **headers):
         handler.end_headers()
         handler.wfile.write(data)
     return answer
+
+
+def later(seconds, answer):
+    """An answer so long after the request: it is the provider that takes its time."""
+    def slow(handler):
+        time.sleep(seconds)
+        answer(handler)
+    return slow
 
 
 def error(status, kind, message="No.", **headers):

@@ -1,4 +1,4 @@
-"""waiting.py - waiting for a condition, never for a time."""
+"""waiting.py - waiting for a condition; for a time only where the time is the subject."""
 
 import time
 
@@ -17,3 +17,9 @@ def wait_until(claim, what, seconds=30, period=0.002, patience=PATIENCE):
             return value
         assert time.monotonic() < deadline, f"waited {seconds * patience} s for {what}"
         time.sleep(period)
+
+
+def rest(seconds):
+    """Lets something lie still for so long: where that is what is tested, and no state says
+    when it is over."""
+    time.sleep(seconds)

@@ -33,6 +33,8 @@ BAD = [
     ("calls", "common/a.c", 'int\na_do(void)\n{\n\tsprintf(x, "y");\n}\n'),
     ("calls", "common/a.c", "int\na_do(void)\n{\n\treturn malloc(1);\n}\n"),
     ("calls", "common/a.c", "double a_ratio;\n"),
+    ("waits", "tests/test_a.py", "import time\n\n\ndef test_a():\n    time.sleep(1)\n"),
+    ("waits", "tests/conftest.py", "from time import sleep\nsleep(1)\n"),
     ("length", "common/a.c", "int\na_do(void)\n{\n" + "\ta++;\n" * 70 + "}\n"),
     ("length", "common/a.c", "\n" * 601),
     ("headers", "common/a.h", "/* A header. */\n#ifndef COMMON_A_H\n#define COMMON_A_H\n"),
@@ -65,6 +67,9 @@ if shutil.which("systemd-analyze"):
     ]
 ALLOWED = [
     ("calls", "common/a.c", '/* sprintf() */ const char *a = "malloc(";\n'),
+    ("waits", "tests/rig.py", "import time\ntime.sleep(1)\n"),
+    ("waits", "tests/test_a.py", "handler = 'time.sleep(1)'\n"),
+    ("waits", "tests/test_a.py", "while not is_done():\n    time.sleep(1)\n"),
     ("headers", "common/a.h", GOOD["common/a.h"].replace(" */", "\n *\n *   a ─► b\n */")),
     ("marks", "common/a.c", "/* TO" + "DO(0001): later. */\n"),
     ("includes", "worker/w.c", '#include "common/a.h"\n#include <uv.h>\n'),

@@ -8,6 +8,7 @@ Each rule prints every place that breaks it, with what to do instead, and ends w
 """
 
 import argparse
+import ast
 import glob
 import os
 import re
@@ -138,6 +139,27 @@ def rule_calls(verdict, _options):
                          for number, line in enumerate(code.splitlines(), 1)
                          if re.search(r"\b(float|double)\b", line)]
         verdict.case(problems)
+
+
+def sleeps_in(tree):
+    """Lines that call sleep(), but between two looks at a condition."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.While):
+            continue
+        if isinstance(node, ast.Call) and "sleep" in (getattr(node.func, "attr", ""),
+                                                      getattr(node.func, "id", "")):
+            found.append(node.lineno)
+        found += sleeps_in(node)
+    return found
+
+
+def rule_waits(verdict, _options):
+    """No test sleeps for a fixed time.  What it starts may, and what it waits with."""
+    for name in tracked(".py"):
+        if re.match(r"tests/.*(test_\w+|conftest)\.py$", name):
+            verdict.case([f"{name}:{number}: a test sleeps; wait for a condition "
+                          "(tests/lib/waiting.py)" for number in sleeps_in(ast.parse(text_of(name)))])
 
 
 def functions_of(lines):
@@ -526,6 +548,7 @@ RULES = {
     "marks": rule_marks, "listed": rule_listed, "decisions": rule_decisions,
     "includes": rule_includes, "symbols": rule_symbols, "purity": rule_purity,
     "alone": rule_alone, "format": rule_format, "shell": rule_shell, "units": rule_units,
+    "waits": rule_waits,
 }
 
 
