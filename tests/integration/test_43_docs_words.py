@@ -158,3 +158,27 @@ def test_redis_takes_the_configuration_that_is_shown(tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+def defaults_of(name):
+    """What the tables of a reference say: key to default."""
+    rows = re.findall(r"^\| `([\w.]+)` \|([^|]*)\|([^|]*)\|", read(name), re.M)
+    return {key: re.findall(r"`([^`]+)`", default)[0] for key, _, default in rows
+            if "`" in default}
+
+
+def test_the_defaults_that_readme_shows_are_those_of_the_references():
+    known = {**defaults_of("docs/CONFIG.md"), **defaults_of("docs/ENVELOPE.md")}
+    table = read("README.md").split("\n## Defaults\n")[1].split("\n## ")[0]
+    shown = {}
+    for default, where in re.findall(r"^\| [^|`]+ \| ([^|]+) \| ([^|]*`[^|]*) \|$", table, re.M):
+        key = re.search(r"`(?:\w+\.)?(\w+)", where).group(1)
+        amount = re.search(r"(\d+) ?(\w*)", default)
+        unit = {"s": "s", "min": "m", "h": "h", "MiB": "m", "day": "d"}.get(
+            amount.group(2) if amount else "", "")
+        shown[key] = amount.group(1) + unit if amount else default
+    compared = {key: {"1d": "24h"}.get(value, value) for key, value in shown.items()
+                if key in ("hold_max", "attempts", "timeout", "pace_start", "ttl", "slots",
+                           "job_size_max", "result_ttl")}
+    assert len(compared) == 8
+    assert compared == {key: known[key] for key in compared}
