@@ -222,6 +222,7 @@ START_TEST(core_hold_off_starts_everything_and_on_holds_again)
 	ck_assert_uint_eq(rig->starts_count, 20);
 	ck_assert_int_eq(core_rig_node(rig, "S")->reason, LANE_REASON_OFF);
 	ck_assert_int_eq(view_of(rig, "S").lanes[0].reason, LANE_REASON_OFF);
+	ck_assert_int_eq(view_of(rig, "S").blocked_on, CORE_BLOCKED_SLOTS);
 	core_rig_run(rig, 3500);
 	core_rig_hold(rig, true);
 	ck_assert_int_ne(core_rig_node(rig, "S")->reason, LANE_REASON_OFF);

@@ -718,6 +718,30 @@ START_TEST(gate_a_broken_reader_is_followed_after_a_pause)
 }
 END_TEST
 
+/* As of 429 with `Retry-After: 0`, which parks nobody. */
+START_TEST(gate_a_deferred_leader_is_followed_after_a_pause)
+{
+	struct core_rig *rig = core_rig_fresh(20);
+	struct event event = { .kind = EVENT_BACK };
+
+	(void)core_rig_admit(rig, "S", 20);
+	core_rig_run(rig, 100);
+	expect_gate(rig, "S", LANE_WRITING, LANE_REASON_NONE);
+	rig->knobs.stopped = true;
+	event.back.lane = core_rig_lane_named(rig, "S")->id;
+	event.back.g = core_rig_node(rig, "S")->g;
+	event.back.role = LANE_LEAD;
+	event.back.why = LANE_BACK_DEFERRED;
+	core_rig_feed(rig, &event);
+	expect_gate(rig, "S", LANE_CLOSED, LANE_REASON_NONE);
+	core_rig_run(rig, 249);
+	expect_gate(rig, "S", LANE_CLOSED, LANE_REASON_NONE);
+	core_rig_run(rig, 1);
+	expect_gate(rig, "S", LANE_WRITING, LANE_REASON_NONE);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(gate_a_miss_takes_the_other_readers_of_its_stage_back)
 {
 	struct core_rig *rig = core_rig_fresh(20);
@@ -808,6 +832,7 @@ SUITE_MAIN_WITH_DEATHS(
                    gate_leaders_that_die_of_5xx_are_no_refusals,
                    gate_of_refused_leaders_needs_three_more_after_a_lifetime,
                    gate_a_broken_reader_is_followed_after_a_pause,
+                   gate_a_deferred_leader_is_followed_after_a_pause,
                    gate_a_miss_takes_the_other_readers_of_its_stage_back,
                    gate_without_a_lifetime_is_tried_again_after_five_minutes),
 	SUITE_LIST(gate_a_move_that_is_not_allowed_dies,
