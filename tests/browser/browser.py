@@ -46,7 +46,7 @@ class Browser:
     def close(self):
         self.process.stdin.close()
         try:
-            self.process.wait(10)
+            self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

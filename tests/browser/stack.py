@@ -47,18 +47,18 @@ class Stack(Fleet):
         super().__exit__(kind or KeyboardInterrupt, value, trace)  # nobody waits for long jobs
 
     def api(self, path):
-        with urllib.request.urlopen(f"{self.url}api/v1/{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}api/v1/{path}", timeout=120) as answer:
             return json.load(answer)
 
     def metrics(self):
-        with urllib.request.urlopen(f"{self.url}metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}metrics", timeout=120) as answer:
             return answer.read().decode()
 
     def act(self, path, data=None):
         request = urllib.request.Request(
             f"{self.url}api/v1/{path}", json.dumps(data or {}).encode(),
             {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.load(answer)
 
     def send(self, count, route="triage", tokens=6000, reply=None, upstream="main",

@@ -254,7 +254,7 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         assert f"version v2 {route['jumps'][0]['version']['family'][:8]} came" in text
         assert "Move the date behind the shared part" in text
         said = subprocess.run([WARMQ, "why", "--url", stack.url], capture_output=True, text=True,
-                              timeout=60, check=True).stdout
+                              timeout=120, check=True).stdout
         assert "triage is dearer since" in said and "from $1.00 to $9.00 an hour, $40.00 more" in said
         assert f"date in the system part, from byte {drift['byte']} on. Move the date" in said
         browser.do("click", selector=".why.held a:has-text('triage')")

@@ -109,7 +109,7 @@ def test_requests_that_do_not_come_through_warmq_are_seen(browser, tmp_path):
         def take_until(left):
             """However slowly: what is left of the minute counts, which refills meanwhile."""
             while True:
-                with urllib.request.urlopen(stranger, timeout=10) as answer:
+                with urllib.request.urlopen(stranger, timeout=120) as answer:
                     if int(answer.headers["anthropic-ratelimit-requests-remaining"]) <= left:
                         return
 

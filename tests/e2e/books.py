@@ -18,7 +18,7 @@ FAMILIES = ("px", "under", "budget", "session", "lease", "prefix", "result", "re
             "ledger", "paid")
 COUNTS = ["drained", "stream", "slims", "ready", "back", "now", "leases", "later", "dead",
           "ended"]
-PATIENCE_S = 10  # marks go when their id is met, which takes a beat
+PATIENCE_S = 60  # marks go when their id is met, which takes a beat
 
 
 def call(link, name, *words):

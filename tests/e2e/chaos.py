@@ -32,7 +32,7 @@ import chaos_jobs
 from fleet import (BUILD, Fleet, Redis, anthropic_body, end_whole_on_signals, long_text,
                    wait_until)
 
-DRAIN_S = 60
+DRAIN_S = 240
 LEASE = "2s"
 RETRY = (ConnectionError, OSError, AssertionError, ValueError, RuntimeError)
 CALM = {"latency_ms": 20, "prefill_tokens_per_second": 200000, "job_ms": 30,

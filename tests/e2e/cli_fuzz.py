@@ -23,7 +23,7 @@ from fleet import WARMQ, Fleet, anthropic_body, end_whole_on_signals
 
 BUSY = {"dev", "demo"}  # they start whole fleets
 HANGS = {"--url", "--redis"}  # addresses come from a list of our own
-PATIENCE_S = 20
+PATIENCE_S = 60
 CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 BYTES = [b"", b"-", b"--", b"-1", b"0", b"1", b"9" * 40, b"1e9", b"0x10", b"1s", b"+2s", b"1y",
          b"high", b"tools", b"messages:99999999999", b"\xff\xfe", b"\x1b[31mred\x1b[0m",

@@ -23,8 +23,12 @@ BUILD = Path(os.environ.get("WARMQ_BUILD", ROOT / "build"))
 WARMQ = BUILD / "cli" / "warmq"
 
 
-LONG = pytest.mark.skipif(not os.environ.get("WARMQ_LONG"),
-                          reason="takes minutes; WARMQ_LONG=1 runs it")
+IS_LONG = bool(os.environ.get("WARMQ_LONG"))
+LONG = pytest.mark.skipif(not IS_LONG, reason="takes minutes; WARMQ_LONG=1 runs it")
+
+# A time that is promised is measured by the long form, on a machine that does nothing else.
+# The suite wants it of one that is three times slower: nobody may stand still.
+SLOWER = 1 if IS_LONG else 3
 
 
 def wait_until(claim, what, seconds=30, patience=waiting.PATIENCE):
@@ -45,7 +49,7 @@ class Redis:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(30)
+        self.socket.settimeout(120)
         self.socket.connect(str(path))
         self.file = self.socket.makefile("rb")
 
@@ -135,14 +139,14 @@ class Fleet:
         log.close()
         return self.processes[name]
 
-    def end(self, name, number=signal.SIGTERM, seconds=15):
+    def end(self, name, number=signal.SIGTERM, seconds=60):
         process = self.processes.pop(name)
         process.send_signal(number)
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(5)
+            process.wait(120)
 
     def kill(self, name):
         self.end(name, signal.SIGKILL)
@@ -189,7 +193,7 @@ class Fleet:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.provider + path, data,
                                          {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.load(answer)
 
     def write_config(self, dialect="anthropic"):
@@ -291,6 +295,14 @@ scheduler:
 
     def stats(self):
         return self.http("/stats")
+
+    def keep_waiting(self, on=True):
+        """No request gets its first byte before this is off again."""
+        self.http("/knobs", {"keep_waiting": on})
+
+    def await_requests(self, count):
+        """Until so many are under way at the provider."""
+        wait_until(lambda: self.stats()["concurrency"] >= count, f"{count} requests under way")
 
     def warmq(self, *words, check=True, text=None):
         """Runs the command line; returns its standard output."""

@@ -67,9 +67,9 @@ def differences(sums, stats):
 
 def settled(fleet):
     """The ledger's total once it has not moved: what rests is stored within 10 s."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     last, since = None, time.monotonic()
-    while time.monotonic() - since < 20 and time.monotonic() < deadline:
+    while time.monotonic() - since < 80 and time.monotonic() < deadline:
         now = total(fleet)
         if now != last:
             last, since = now, time.monotonic()
@@ -120,7 +120,7 @@ def play(fleet, count, seed=1, kills=3, say=lambda text: None, rate=None):
     if not rate:
         fleet.http("/knobs", {"fault_next": "stream_error", "fault_next_count": 3})
     began = said = time.monotonic()
-    deadline = began + 120 + count / min(50, rate or 50)
+    deadline = began + 480 + count / min(10, rate or 10)
     while len(results) < count:
         if time.monotonic() - said > 20:
             said = time.monotonic()

@@ -71,7 +71,9 @@ class Outage:
                 for nonce in self.fleet.redis("ZRANGE", "warmq:workers", 0, -1)}
 
     def hold_jobs(self, count):
-        """Runs so many jobs that do not end; answers their worker's nonce."""
+        """Runs so many jobs, of which none has begun to be answered; answers their worker's
+        nonce."""
+        self.fleet.keep_waiting()
         self.fleet.warmq("hold", "off")
         ids = self.fleet.enqueue(bodies(count))
         wait_until(lambda: sum(self.leases().values()) == count, "leases", 30)
@@ -156,6 +158,7 @@ class Outage:
             long = self.fleet.enqueue(bodies(10, "long "))
             wait_until(lambda: sum(self.leases().values()) == 20, "leases", 30)
             wait_until(lambda: self.fleet.stats()["requests"] == 20, "requests", 30)
+            self.fleet.keep_waiting(False)
             (go_away or self.kill_redis)(seconds)
             back = time.monotonic()
             self.fleet.http("/knobs", {"job_ms": 10})
@@ -188,6 +191,7 @@ class Outage:
             self.fleet.http("/knobs", {"job_ms": 100 * seconds})
             ids, _ = self.hold_jobs(20)
             self.fleet.processes["worker-1"].send_signal(signal.SIGSTOP)
+            self.fleet.keep_waiting(False)
             self.start_worker(2)
             stopped = time.monotonic()
             wait_until(lambda: time.monotonic() > stopped + seconds, "the hang", seconds + 5)

@@ -24,7 +24,7 @@ from fleet import Fleet, end_whole_on_signals
 PLACES = 3
 CLASS = "sonnet-4"
 OUTSTANDING = 500  # the producer waits for results, so that cancels meet all states
-IDLE_S = 60  # so long nothing may end before the run is given up
+IDLE_S = 240  # so long nothing may end before the run is given up
 FAULTS = {"server_error": 20, "bad_request": 20, "refuse": 10, "cut": 20, "cut_usage": 20, "lose_reply": 10,
           "garbage": 20, "drip": 10, "hang": 1, "stall": 1}
 # Each stops the account for a second or five: one behind so many jobs.

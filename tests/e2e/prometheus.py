@@ -28,7 +28,7 @@ def documented():
 
 
 def scrape(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=120) as answer:
         return answer.read().decode()
 
 
@@ -75,12 +75,12 @@ scrape_configs:
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
+        self.process.wait(120)
 
     def is_ready(self):
         assert self.process.poll() is None, (self.directory / "prometheus.log").read_text()
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=5):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=120):
                 return True
         except OSError:
             return False
@@ -89,14 +89,14 @@ scrape_configs:
         """label sets and values of an instant query."""
         words = urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}/api/v1/query?{words}", timeout=10) as answer:
+                f"http://127.0.0.1:{self.port}/api/v1/query?{words}", timeout=120) as answer:
             rows = json.load(answer)["data"]["result"]
         return [(row["metric"], float(row["value"][1])) for row in rows]
 
     def rules(self):
         """name -> what Prometheus says of it: ok, or what is wrong."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/rules",
-                                    timeout=10) as answer:
+                                    timeout=120) as answer:
             groups = json.load(answer)["data"]["groups"]
         return {rule["name"]: rule.get("lastError") or rule["health"]
                 for group in groups for rule in group["rules"]}

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 from chaos import Chaos, ChaosFleet, Link
-from fleet import end_whole_on_signals
+from fleet import end_whole_on_signals, wait_until
 
 ORDEALS = {}
 
@@ -131,10 +131,12 @@ def paused(run):
 def spent(run):
     run.set_knobs({"spend_cap": True})
     run.calm(2)
-    time.sleep(1.5)  # those under way
-    before = run.fleet.http("/stats")["requests"]
+    wait_until(lambda: run.fleet.http("/stats")["concurrency"] == 0, "the end of those under way")
+    before = run.fleet.http("/stats")["refused"]["spend_cap"]
     run.calm(3)
-    asked = run.fleet.http("/stats")["requests"] - before
+    asked = run.fleet.http("/stats")["refused"]["spend_cap"] - before
+    if before == 0:
+        run.broken.append("nobody was refused for money: the test is too tame")
     run.say(f"{asked} requests while the account was out of money")
     if asked > 10:
         run.broken.append(f"{asked} requests went to an account that is out of money")

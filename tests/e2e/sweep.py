@@ -97,7 +97,7 @@ class Sweep:
         return proxies[side]
 
     def restart_victim(self):
-        self.fleet.processes.pop(self.victim).wait(10)
+        self.fleet.processes.pop(self.victim).wait(120)
         if self.victim == "redis":
             self.fleet.start_redis()
         elif self.victim == "scheduler":

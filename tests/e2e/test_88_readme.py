@@ -78,7 +78,7 @@ class Stack:
     def read_log(self):
         return self.log.read_text(encoding="utf-8")
 
-    def wait_for(self, text, seconds=60):
+    def wait_for(self, text, seconds=240):
         end = time.monotonic() + seconds
         while text not in self.read_log():
             assert self.process.poll() is None and time.monotonic() < end, self.read_log()
@@ -98,7 +98,7 @@ class Stack:
 
     def end(self):
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(timeout=30) == 0, self.read_log()
+        assert self.process.wait(timeout=120) == 0, self.read_log()
 
 
 def assert_shown(shown, said, local=str):

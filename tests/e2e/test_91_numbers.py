@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from cores import Others
-from fleet import LONG, ROOT, WARMQ, Fleet, digest, long_text, wait_until
+from fleet import LONG, ROOT, SLOWER, WARMQ, Fleet, digest, long_text, wait_until
 
 MODEL = "claude-sonnet-4-5"
 SYSTEM = long_text(8000, "policy \"quoted\" \u00e4 / and so on. ")
@@ -33,17 +32,10 @@ def body_of(number, **more):
 
 @pytest.mark.alone
 def test_six_cells_of_the_burst_keep_what_is_promised():
-    with Others() as others:
-        done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
-                               "--quick", "--parallel", "2"],
-                              capture_output=True, text=True, timeout=300)
-    said = done.stdout + done.stderr
-    missed = [line for line in said.splitlines() if line.startswith("missed: ")]
-    if done.returncode and missed and all(": makespan " in line for line in missed) and \
-            others.share > 0.25:
-        pytest.skip(f"others took {others.share:.0%} of the cores, too much to measure a time: "
-                    f"{'; '.join(missed)}")
-    assert done.returncode == 0, said
+    done = subprocess.run([sys.executable, str(ROOT / "tests" / "bench" / "burst.py"),
+                           "--quick", "--parallel", "2", "--slower", str(SLOWER)],
+                          capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.alone
@@ -51,13 +43,13 @@ def test_twenty_prefixes_at_once_are_written_once_each_without_standing_still():
     """Their gates open one after the other, while all of the pace is taken by long jobs."""
     done = subprocess.run([str(WARMQ), "demo", "--json", "--only", "warmq", "--families",
                            "20", "--prefix-tokens", "5000", "--jobs", "200"],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout.strip().splitlines()[-1])
     assert answer["done"] == 200
     assert answer["warmq"]["writes"] == 20 and answer["warmq"]["peak_writers"] == 1
     assert answer["warmq"]["uncached"] <= 2 * 5000, "at most one started cold"
-    assert answer["warmq"]["makespan_ms"] <= 1.5 * answer["lower_bound_ms"]
+    assert answer["warmq"]["makespan_ms"] <= SLOWER * 1.5 * answer["lower_bound_ms"]
 
 
 def serialise(number):
@@ -174,7 +166,7 @@ def test_without_a_cache_all_finish_one_hold_limit_later_at_most(tmp_path, troub
         fresh = [json.dumps(dict(json.loads(body), system=system)) for body in bodies]
         results, took["held"] = fleet.burst(fresh)
         check_answers(results, map(question_of, range(60)))
-    assert took["held"] <= 1.05 * took["unheld"] + HOLD_MAX_S, took
+    assert took["held"] <= SLOWER * (1.05 * took["unheld"] + HOLD_MAX_S), took
 
 
 def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
@@ -182,7 +174,9 @@ def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
     with Fleet(tmp_path, knobs={**KNOBS, "itpm": 450000, "otpm": 90000, "job_ms": 1000,
                                 "output_tokens": 400}) as fleet:
         fleet.start_all()
-        fleet.enqueue(bodies, route="triage")
+        ids = fleet.enqueue(bodies, route="triage")
+        wait_until(lambda: fleet.stats()["reads"] > 1, "the start of the others")
+        fleet.keep_waiting()  # what the account has room for runs, and no more
         seen = set()
 
         def named():
@@ -191,7 +185,8 @@ def test_token_limits_are_kept_and_the_one_that_binds_is_named(tmp_path):
             return any("output" in line for line in seen)
 
         wait_until(named, "binding limit on the page", 20)
-        results = fleet.collect(40, 90)
+        fleet.keep_waiting(False)
+        results = fleet.collect(len(ids), 90)
         assert all(result["state"] == "done" for result in results.values())
         stats = fleet.stats()
         refused = stats["requests_by_status"].get("429", 0)

@@ -34,10 +34,14 @@ def bodies(first=0):
 
 
 def full_speed(fleet, first):
-    """Jobs for some seconds, and nothing in their way: the account is used to its limit."""
+    """Jobs that run for as long as it takes: the account is used to its limit."""
     fleet.http("/reset", {})
     results = {}
-    ids = fleet.enqueue(bodies(first))
+    fleet.keep_waiting()
+    ids = fleet.enqueue([anthropic_body(f"Alone {n}") for n in range(2 * CONCURRENCY)])
+    ids += fleet.enqueue(bodies(first))
+    fleet.await_requests(CONCURRENCY)
+    fleet.keep_waiting(False)
     wait_until(lambda: len(fleet.pop_results(results)) >= len(ids), "all results", 60)
     assert {one["state"] for one in results.values()} == {"done"}
     return fleet.stats()
@@ -62,7 +66,7 @@ def test_who_dies_before_its_first_grant_leaves_prefixes_that_are_held(tmp_path)
         ids = fleet.enqueue(bodies()[:8])  # all of them are admitted at once
         proxy.next("warmq_grant", "before", then=lambda: fleet.processes["scheduler"].kill())
         fleet.start_scheduler()
-        fleet.processes["scheduler"].wait(30)
+        fleet.processes["scheduler"].wait(120)
         fleet.processes.pop("scheduler")
         fleet.start_scheduler("heir")
         fleet.start_worker("worker", 20)

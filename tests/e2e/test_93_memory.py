@@ -28,7 +28,7 @@ class Pages(Fleet):
 
     def page(self, path, name="scheduler"):
         url = f"http://127.0.0.1:{self.ports[name]}/api/v1/{path}"
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             return json.load(answer)
 
     def await_ruling(self, name="scheduler"):

@@ -70,7 +70,7 @@ def test_a_burst_has_its_price_and_what_all_at_once_would_have_paid(tmp_path):
         figures = {name: int(burst[name]) for name in BURST[1:]}
         assert (figures["starts"], figures["writes"], figures["hits"]) == (jobs, 1, jobs - 1)
         assert figures["extra_writes"] == 0
-        assert 500 < figures["readable"] - figures["start"] < 10000, "a cold prefix"
+        assert figures["readable"] - figures["start"] > 500, "a cold prefix"
         assert figures["held_ms"] > (jobs - 1) * 400, "all waited for it"
         written = (jobs - 1) * tokens * (3750 - 300)
         assert 0.9 * written < figures["naive"] - figures["cost"] < 1.1 * written
@@ -154,13 +154,14 @@ def test_what_lives_shorter_than_was_asked_for_is_a_ttl_mismatch(tmp_path):
 
 def test_a_warm_up_whose_jobs_went_away_is_prewarm_wasted(tmp_path):
     """A prefix that must be warmed by a request of its own; its lifetime has to pass."""
-    knobs = {**QUICK, "prefill_tokens_per_second": 2000}
-    with Fleet(tmp_path, OPTIONS + "    stream: never\n    ttl: 5s\n", knobs=knobs) as fleet:
+    with Fleet(tmp_path, OPTIONS + "    stream: never\n    ttl: 5s\n", knobs=QUICK) as fleet:
         fleet.start_all()
+        fleet.keep_waiting()
         ids = fleet.enqueue(prefix("policy ", 6), route="triage")
-        wait_until(lambda: fleet.stats()["concurrency"] == 1, "a warm-up", 20)
-        for id in ids:  # at once: they start when the warm-up is done
+        fleet.await_requests(1)
+        for id in ids:
             fleet.redis("FCALL", "warmq_cancel", 1, "warmq:meta", 1, id)
+        fleet.keep_waiting(False)
         ended = fleet.collect(len(ids), 60)
         assert {one["state"] for one in ended.values()} == {"cancelled"}
         wasted = wait_until(lambda: hour_causes(fleet, "triage").get("prewarm_wasted"),
@@ -250,7 +251,7 @@ class Paged(Fleet):
         """cause -> tokens written; none while nothing is known of the route."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/ledger?route={route}",
-                                        timeout=10) as answer:
+                                        timeout=120) as answer:
                 week = json.load(answer)["week"]
         except OSError:  # no such route yet, or no page
             return {}
@@ -282,14 +283,14 @@ def test_the_causes_of_a_busy_minute(tmp_path):
     def all_write(word, count, begun=0, **fields):
         """A burst of which nobody is answered before all of it has started."""
         ids = fleet.enqueue(prefix(word, count), route="day", **fields)
-        wait_until(lambda: fleet.stats()["concurrency"] >= begun + count, "all at once", 60)
-        fleet.http("/knobs", {"keep_waiting": False})
+        fleet.await_requests(begun + count)
+        fleet.keep_waiting(False)
         fleet.collect(len(ids))
 
     def unheld():
         fleet.warmq("hold", "off")
         wait_until(lambda: "holding was switched off" in fleet.log("scheduler"), "no hold", 30)
-        fleet.http("/knobs", {"keep_waiting": True})
+        fleet.keep_waiting()
         all_write("three ", 6)
         fleet.warmq("hold", "on")
         wait_until(lambda: "holding was switched on" in fleet.log("scheduler"), "a hold", 30)
@@ -306,9 +307,9 @@ def test_the_causes_of_a_busy_minute(tmp_path):
     def too_soon():
         """Two of a prefix, whose leader writes for as long as it takes until four have come
         that do not wait for it."""
-        fleet.http("/knobs", {"keep_waiting": True})
+        fleet.keep_waiting()
         fleet.enqueue(prefix("five ", 2), route="day", reply="lead")
-        wait_until(lambda: fleet.stats()["concurrency"], "their leader", 60)
+        fleet.await_requests(1)
         all_write("five ", 4, begun=1, hold_max="0")
         fleet.collect(2, 60, "lead")
 

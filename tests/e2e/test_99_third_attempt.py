@@ -57,7 +57,7 @@ def test_each_program_needs_the_rights_that_are_written_down_and_no_others(tmp_p
 
         def warmq(user, *words):
             done = subprocess.run([WARMQ, *map(str, words), "--redis", address[user]],
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=120)
             return done.returncode, done.stdout + done.stderr
 
         fleet.redis("ACL", "SETUSER", "default", "-fcall", "-xadd", "-function")

@@ -140,7 +140,7 @@ class Scheduler:
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=120)
 
     def freeze(self, on):
         self.process.send_signal(signal.SIGSTOP if on else signal.SIGCONT)
@@ -153,7 +153,7 @@ class Scheduler:
         """Status and body of a page."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}",
-                                        timeout=5) as answer:
+                                        timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

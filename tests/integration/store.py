@@ -364,6 +364,11 @@ class Store:
     def budget(self, name="acme:large"):
         return self.redis.hgetall(self.key(f"budget:{name}"))
 
+    def is_charged(self, bucket, level, limit, since):
+        """Whether the level stands there, but for what came in since that ms of Redis."""
+        came = limit * (self.now() - since + 1) / 60000
+        return level - 1 <= float(self.budget()[f"{bucket}.level"]) <= min(limit, level + came)
+
     def flight(self, name="acme:large"):
         return int(self.budget(name).get("in_flight", 0))
 
@@ -388,7 +393,7 @@ class Store:
 class Worker:
     """A session.  q counts up by itself; answers that are not OK come back as they are."""
 
-    def __init__(self, store, pool="main", slots=8, budgets="*", lease_ms=30000, replaces="",
+    def __init__(self, store, pool="main", slots=8, budgets="*", lease_ms=600000, replaces="",
                  job_ms=None):
         self.store, self.slots = store, slots
         self.nonce = f"{next(SERIAL):016x}"
@@ -396,7 +401,7 @@ class Worker:
         words = [self.nonce, "test", pool, slots, budgets, lease_ms, replaces]
         self.c = store.ok("hello", *words, *([] if job_ms is None else [job_ms]))[0]
 
-    def attach(self, lease_ms=30000):
+    def attach(self, lease_ms=600000):
         answer = self.store.ok("attach", self.nonce, lease_ms)
         self.c = answer[0]
         return {int(slot): Lease(text) for slot, text in answer[1:]}
@@ -447,7 +452,7 @@ class Worker:
         q = self.take_q(1)
         return Claim(self.claim_raw(q, f"={upstream}", slot), [slot], q)
 
-    def beat(self, busy=None, lease_ms=30000, shunned=None):
+    def beat(self, busy=None, lease_ms=600000, shunned=None):
         if busy is None:
             busy = len(self.store.leases(self))
         words = [] if shunned is None else [shunned]

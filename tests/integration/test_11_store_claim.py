@@ -316,13 +316,13 @@ def test_an_account_that_drifted_is_at_none_in_flight_and_counted_13(store):
 
 def test_a_start_needs_level_for_its_estimate_and_may_not_push_below_22(store):
     opened(store, count=10, input=400, output=10)
+    since = store.now()
     store.grant_budget("acme:large", i=1000)
     claim = Worker(store).claim()
     assert len(claim.jobs) == 2, "400 + 400 of 1000 a minute"
     assert claim.sleep_ms > 0
     assert store.leases
-    level = float(store.budget()["i.level"])
-    assert 199 <= level <= 260
+    assert store.is_charged("i", 200, 1000, since)
 
 
 def test_a_job_larger_than_the_bucket_starts_when_it_is_full_22(store):
@@ -333,13 +333,14 @@ def test_a_job_larger_than_the_bucket_starts_when_it_is_full_22(store):
 
 def test_what_a_job_asks_for_blocks_nobody_for_longer_than_a_minute_22(store):
     opened(store, count=2, input=99999999, output=99999999)
+    since = store.now()
     store.grant_budget("acme:large", i=1000, o=500)
     worker = Worker(store)
     jobs = worker.claim(0, 1).jobs
     assert len(jobs) == 1
     assert (store.leases(worker)[0].input, store.leases(worker)[0].output) == (2000, 1000)
-    assert -1000 <= float(store.budget()["i.level"]) < -990
-    assert -500 <= float(store.budget()["o.level"]) < -490
+    assert store.is_charged("i", -1000, 1000, since)
+    assert store.is_charged("o", -500, 500, since)
     worker.release(jobs, 0)
     assert float(store.budget()["i.level"]) == 1000
     assert float(store.budget()["o.level"]) == 500
@@ -552,9 +553,10 @@ def test_the_hold_clock_stands_still_without_free_slots(store):
     family = Family(1, hold_max=300)
     store.enqueue(family)
     store.redis.zadd(store.key("held:main:acme:large"), {family.lane: 1})  # due long ago
+    before = store.now()
     claim = Worker(store).claim()  # the first worker after a night
     assert claim.jobs == [] and 0 < claim.sleep_ms <= 300
-    assert store.held_set()[family.lane] > store.now()
+    assert store.held_set()[family.lane] >= before + 300
 
 
 def idle(store):
@@ -601,7 +603,7 @@ def test_the_hold_clock_stands_still_while_the_budget_is_blocked(store):
     blocked = int(store.budget()["blocked_at"])
     store.grant_budget("acme:large", parked=0)
     while not worker.claim().jobs:
-        assert store.now() < blocked + 5000
+        assert store.now() < blocked + 60000
     assert store.now() >= blocked + 30
 
 

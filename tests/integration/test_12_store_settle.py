@@ -133,7 +133,7 @@ def test_a_command_that_redis_reads_late_from_an_old_socket_is_stale_2(store, na
             "release": [0, job.q, 1], "beat": [1, 1], "bye": []}[name]
     path = store.redis.connection_pool.connection_kwargs["path"]
     with socket.socket(socket.AF_UNIX) as old:
-        old.settimeout(10)
+        old.settimeout(120)
         old.connect(path)
         words = packed(["FCALL", f"warmq_{name}", 1, "warmq:meta", 1, worker.nonce, worker.c,
                         *args])
@@ -197,14 +197,14 @@ def test_a_reply_list_that_goes_on_gets_its_time_again(store):
         jobs = worker.settle(jobs, claim=[0], reply=name, ttl=ttl).jobs
         left = store.redis.pttl(store.key("reply:on"))
         assert 60000 * 15 / 16 <= left <= 60000
-    worker.settle(jobs, reply="on", ttl=160)
+    worker.settle(jobs, reply="on", ttl=3200)
     given = store.redis.pttl(store.key("reply:on"))
-    store.redis.pexpire(store.key("reply:on"), 1000)
+    store.redis.pexpire(store.key("reply:on"), 60000)
     since = store.now()
-    store.wait_past(since + 11)
+    store.wait_past(since + 201)
     store.enqueue(Family(1))
-    worker.settle(worker.claim(0).jobs, reply="on", ttl=160)
-    assert 0 < store.redis.pttl(store.key("reply:on")) <= 160, given
+    worker.settle(worker.claim(0).jobs, reply="on", ttl=3200)
+    assert 0 < store.redis.pttl(store.key("reply:on")) <= 3200, given
 
 
 def test_a_missing_lane_record_is_zero_4(store):
@@ -220,24 +220,26 @@ def test_a_missing_lane_record_is_zero_4(store):
 
 def test_usage_corrects_the_budget_and_speaks(store):
     family, _ = opened(store, count=1, input=400, output=100)
+    since = store.now()
     store.grant_budget("acme:large", i=10000, o=1000)
     worker = Worker(store)
     [job] = worker.claim(0).jobs
     usage = f"{store.now()} {store.now()} 30000 0 150 20"
     worker.settle([job], usage=usage)
     assert store.events("done") == [f"done {family.lane} {family.id} 1 p {usage}"]
-    assert 9850 <= float(store.budget()["i.level"]) <= 9900
-    assert 980 <= float(store.budget()["o.level"]) <= 990
+    assert store.is_charged("i", 9850, 10000, since)
+    assert store.is_charged("o", 980, 1000, since)
 
 
 def test_usage_of_a_job_that_was_cancelled_is_charged_i10(store):
     _, ids = opened(store, count=1, input=400)
+    since = store.now()
     store.grant_budget("acme:large", i=10000)
     worker = Worker(store)
     [job] = worker.claim(0).jobs
     assert store.ok("cancel", ids[0]) == ["ended"]
     worker.settle([job], usage=f"{store.now()} {store.now()} 0 4000 150 20")
-    assert 5800 <= float(store.budget()["i.level"]) <= 5900
+    assert store.is_charged("i", 5850, 10000, since)
 
 
 BAD_NUMBERS = ["1e99", "-5", "nan", "-nan", "0x10", " 5", "inf", "9" * 20, "", "5 "]
@@ -279,10 +281,11 @@ def test_what_a_provider_says_it_used_blocks_nobody_for_ever_22(store, number):
 
 def test_unknown_usage_corrects_nothing(store):
     opened(store, count=1, input=400)
+    since = store.now()
     store.grant_budget("acme:large", i=10000)
     worker = Worker(store)
     worker.settle(worker.claim(0).jobs, usage="1 2 - - - -")
-    assert 9600 <= float(store.budget()["i.level"]) <= 9650
+    assert store.is_charged("i", 9600, 10000, since)
 
 
 def test_a_read_moves_until_without_the_scheduler(store):
@@ -626,9 +629,9 @@ def test_a_list_that_ran_empty_unnoticed_wakes_again_28(store):
     assert store.family(family).bits == 8, "nobody has looked since the last one was taken"
     channel = store.redis.pubsub()
     channel.subscribe(store.key("wake"))
-    channel.get_message(timeout=5)
+    channel.get_message(timeout=120)
     store.enqueue(family)
-    assert channel.get_message(timeout=5)["data"] == "main"
+    assert channel.get_message(timeout=120)["data"] == "main"
     channel.close()
 
 

@@ -61,6 +61,7 @@ def test_who_waits_long_leaves_the_stream_17(store):
 
 def test_a_deferral_is_never_an_attempt_22(store):
     family, ids = opened(store, count=1, input=400)
+    since = store.now()
     store.grant_budget("acme:large", r=100, i=1000)
     worker = Worker(store)
     park = store.now() + 5000
@@ -69,7 +70,7 @@ def test_a_deferral_is_never_an_attempt_22(store):
     past = store.past(ids[0])
     assert past["deferrals"] == "1" and "attempts" not in past
     assert float(store.budget()["i.level"]) == 1000, "the tokens come back"
-    assert 99 <= float(store.budget()["r.level"]) < 99.5, "the request does not"
+    assert store.is_charged("r", 99, 100, since), "the request does not"
     assert store.list(family, "back:n") == ids, "not in later: its budget holds it"
     assert store.events("pressure")[0].startswith("pressure acme:large 429 ")
 
@@ -110,11 +111,12 @@ def test_what_was_never_sent_gives_all_back_22(store):
     (SENT, 1000), ("1 2 - - - - b=1", 600), ("1 2 100 200 50 7", 750)])
 def test_what_a_provider_refuses_for_good_gives_the_tokens_back_22(store, usage, left):
     opened(store, count=1, input=400)
+    since = store.now()
     store.grant_budget("acme:large", r=100, i=1000)
     worker = Worker(store)
     assert worker.fail(worker.claim(0).jobs[0], "fatal", usage=usage) == "dead"
-    assert left <= float(store.budget()["i.level"]) <= min(1000, left + 50)
-    assert 99 <= float(store.budget()["r.level"]) < 99.5, "the request does not"
+    assert store.is_charged("i", left, 1000, since)
+    assert store.is_charged("r", 99, 100, since), "the request does not"
 
 
 def test_a_grant_parks_no_account_for_less_than_a_deferral_has_22(store):
@@ -421,9 +423,9 @@ def test_a_parked_account_starts_again_when_it_is_unparked(store):
     assert idle.claim(0).jobs == []
     wakes = store.redis.pubsub()
     wakes.subscribe(store.key("wake"))
-    wakes.get_message(timeout=5)
+    wakes.get_message(timeout=120)
     assert store.ok("unpark", "acme@team", "a b") == ["done"]
-    assert wakes.get_message(timeout=5)["data"] in ("main", b"main")
+    assert wakes.get_message(timeout=120)["data"] in ("main", b"main")
     wakes.close()
     assert store.events("unpark") == ["unpark acme@team:large a_b"]
     assert len(idle.claim(0, 1, 2).jobs) == 3

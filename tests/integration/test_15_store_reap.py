@@ -50,10 +50,11 @@ def test_redis_away_for_longer_than_a_lease_reaps_nobody_5(store):
     worker.claim(*range(200))
     # Redis loads its file for a minute: everything expired, nobody ticked.
     worker.die()
-    store.redis.hset(store.key("meta"), "tick", store.now() - 60000)
+    before = store.now()
+    store.redis.hset(store.key("meta"), "tick", before - 60000)
     returned, more, hold = store.reap()
     assert (returned, more) == (0, 0)
-    assert store.now() + 29000 < hold <= store.now() + 30000
+    assert before + 29000 < hold <= store.now() + 30000
     assert store.reap() == [0, 0, hold]
     assert worker.beat()[0] == "OK", "it had the time to beat"
     store.redis.hset(store.key("meta"), "reap_hold", store.now() - 1)
@@ -254,10 +255,11 @@ def test_a_taken_ticket_gets_the_time_of_a_leader_and_is_stopped_before_its_end_
         wanted_until = store.now() + patience_ms
         store.grant(family.lane, gate=WRITING, ticket=1, ticket_deadline=wanted_until)
         store.reap()
+        before = store.now()
         jobs = worker.claim().jobs
     leader_ms = int(jobs[0].leader_ms)
     deadline = store.redis.zscore(store.key("tickets"), family.lane)
-    assert leader_ms > 0 and deadline >= store.now() + leader_ms + 4000
+    assert leader_ms > 0 and deadline >= before + leader_ms + 4000
     store.wait_past(wanted_until)
     store.reap()
     assert store.lane(family.lane).ticket == 2, "its taker may still be writing"
@@ -305,9 +307,10 @@ def test_a_live_sessions_lease_has_a_hard_end_20(store):
     family, ids = opened(store, count=2)
     store.reap()
     worker = Worker(store, job_ms=1000)
+    before = store.now()
     worker.claim(0)
     lease = store.leases(worker)[0]
-    assert store.now() + 61000 < lease.end <= store.now() + 62000
+    assert before + 61000 < lease.end <= store.now() + 62000
     overdue = store.redis.hget(store.key(f"lease:{worker.nonce}"), 0).replace(
         f"|{lease.end}|", f"|{store.now() - 1}|")
     store.redis.hset(store.key(f"lease:{worker.nonce}"), 0, overdue)
@@ -321,11 +324,12 @@ def test_a_live_sessions_lease_has_a_hard_end_20(store):
 
 def test_reaped_jobs_give_no_tokens_back_22(store):
     opened(store, count=1, input=400)
+    since = store.now()
     store.grant_budget("acme:large", i=1000)
     store.reap()
     killed(store, 1)
     store.reap_all()
-    assert float(store.budget()["i.level"]) < 700
+    assert store.is_charged("i", 600, 1000, since)
     assert store.flight() == 0
 
 
@@ -345,9 +349,9 @@ def test_jobs_that_return_wake_the_pool_28(store):
     killed(store, 1)
     channel = store.redis.pubsub()
     channel.subscribe(store.key("wake"))
-    channel.get_message(timeout=5)
+    channel.get_message(timeout=120)
     store.reap_all()
-    assert channel.get_message(timeout=5)["data"] == "main"
+    assert channel.get_message(timeout=120)["data"] == "main"
     channel.close()
 
 

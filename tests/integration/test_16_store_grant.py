@@ -102,13 +102,13 @@ def test_an_opened_lane_wakes_its_pool_28(store):
     store.enqueue(family)
     channel = store.redis.pubsub()
     channel.subscribe(store.key("wake"))
-    channel.get_message(timeout=5)
+    channel.get_message(timeout=120)
     store.open(family)
-    assert channel.get_message(timeout=5)["data"] == "main"
+    assert channel.get_message(timeout=120)["data"] == "main"
     store.grant_budget("acme:large", pace=5)
-    channel.get_message(timeout=5)
+    channel.get_message(timeout=120)
     store.grant_budget("acme:large", pace=50)
-    assert channel.get_message(timeout=5)["data"] == "main", "a pace that rises wakes as well"
+    assert channel.get_message(timeout=120)["data"] == "main", "a pace that rises wakes as well"
     channel.close()
 
 

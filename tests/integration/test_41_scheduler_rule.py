@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
+import types
 
 from daemons import CONFIG, Scheduler, Server, body, inbox, scheduler, server  # noqa: F401
+from proxy import Proxy
 from store import Store, Worker, library, wait_until
 from test_40_scheduler_admit import admitted, check_books, elements, only, tiny
 
@@ -63,7 +66,7 @@ class Runner(threading.Thread):
 
     def __exit__(self, *_):
         self.stop.set()
-        self.join(10)
+        self.join(120)
         assert self.failure is None, self.failure
 
     def wait_done(self, count, seconds=15):
@@ -161,11 +164,14 @@ def test_thousands_of_families_are_taken_over(server, inbox):
 
 def test_a_pack_survives_kill_9_between_its_calls_1_18(server, inbox):
     jobs = json.dumps([{"body": tiny(n)} for n in range(3000)])
-    with Scheduler(server) as scheduler:
+    between = os.path.join(server.folder, "proxy.sock")
+    behind = types.SimpleNamespace(url=f"unix://{between}", folder=server.folder,
+                                   schedulers=server.schedulers)
+    with Proxy(between, server.path) as proxy, Scheduler(behind) as scheduler:
+        proxy.next("warmq_admit", "after", spared=1, then=scheduler.process.kill)
         id = inbox.add(json=jobs, upstream="claude")
-        wait_until(lambda: inbox.meta("cursor") != "0-0 0", "the first call")
-        scheduler.kill()
-        assert inbox.meta("cursor") != f"{id} 0", "it was killed in the middle"
+        scheduler.process.wait(120)
+        assert inbox.meta("cursor") not in ("0-0 0", f"{id} 0"), "it was killed in the middle"
         scheduler.start(wait=False)
         admitted(inbox, id)
         waiting = only(elements(inbox))
@@ -180,8 +186,11 @@ def test_the_one_that_stands_by_takes_over(server, inbox):
         two.start(wait=False)
         two.wait_for("standing by")
         assert two.get("/readyz")[0] == 200
+        owner = inbox.meta("owner")
         assert one.terminate() == 0
-        two.wait_for("memory is complete", seconds=3)
+        assert inbox.meta("owner") != owner or int(inbox.meta("rule_until")) <= inbox.now(), \
+            "it has left the place to others"
+        two.wait_for("memory is complete")
         id = inbox.add(upstream="claude", body=body())
         admitted(inbox, id)
         three = Scheduler(server, name="three")
@@ -235,14 +244,14 @@ def test_a_restarted_redis_is_read_anew():
 
 def hang_up(path, times):
     """Stands where Redis stood, and ends so many connections without a word."""
-    os.unlink(path)
     with socket.socket(socket.AF_UNIX) as there:
-        there.settimeout(60)
-        there.bind(path)
+        there.settimeout(120)
+        there.bind(path + ".new")
         there.listen()
+        os.rename(path + ".new", path)  # there is always something there
         for _ in range(times):
             with there.accept()[0] as asks:
-                asks.settimeout(60)
+                asks.settimeout(120)
                 assert asks.recv(1)
 
 
@@ -252,8 +261,8 @@ def test_an_outage_is_told_once_for_each_reason(server):
         hang_up(server.path, 6)
         server.start()
         scheduler.wait_for("memory is complete", count=2)
-        told = scheduler.log.count("no connection to Redis")
-        assert 0 < told <= 4, "hung up, refused, hung up six times, refused"
+        told = re.findall(r'event="no connection to Redis.*? reason=("[^"]*"|\S+)', scheduler.log)
+        assert told and all(one != following for one, following in zip(told, told[1:])), told
 
 
 def test_a_cursor_that_was_turned_back_is_a_rollback_10_r2(scheduler, inbox):
@@ -298,7 +307,7 @@ def test_a_redis_that_evicts_is_refused_with_advice_11(server):
     server.client.config_set("maxmemory-policy", "allkeys-lru")
     scheduler = Scheduler(server)
     scheduler.start(wait=False)
-    assert scheduler.process.wait(timeout=10) == 1
+    assert scheduler.process.wait(timeout=120) == 1
     assert "CONFIG SET maxmemory-policy noeviction" in scheduler.log
 
 
@@ -348,7 +357,7 @@ def test_the_entry_that_killed_its_reader_is_dead_unread_25(server, inbox):
 
 def run(server, *arguments):
     program = Scheduler(server).program
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=10)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_the_command_line_explains_itself(server):
@@ -368,5 +377,5 @@ def test_a_taken_port_is_told_with_advice(server, scheduler):
     config = CONFIG.replace("127.0.0.1:0", f"127.0.0.1:{scheduler.port}")
     second = Scheduler(server, config=config, name="second")
     second.start(wait=False)
-    assert second.process.wait(timeout=10) == 1
+    assert second.process.wait(timeout=120) == 1
     assert "--listen" in second.log

@@ -33,7 +33,7 @@ def check_harmless(text, where):
 
 def cli(server, *words):
     got = subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words, "--redis", server.url],
-                         capture_output=True, timeout=20, check=False)
+                         capture_output=True, timeout=120, check=False)
     assert got.returncode >= 0, words
     check_harmless(got.stdout, words)
     check_harmless(got.stderr, words)

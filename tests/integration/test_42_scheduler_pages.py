@@ -37,7 +37,7 @@ def scheduler(server):
 
 def ask(scheduler, path, method="GET", data=None, token=None, **headers):
     """Status, headers and body of one request, whatever the Host header says."""
-    connection = http.client.HTTPConnection("127.0.0.1", scheduler.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", scheduler.port, timeout=120)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     if method == "POST":
         sent.setdefault("Content-Type", "application/json")
@@ -499,7 +499,7 @@ class Stream:
     """A reader of the events."""
 
     def __init__(self, scheduler):
-        self.socket = socket.create_connection(("127.0.0.1", scheduler.port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", scheduler.port), timeout=120)
         self.socket.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.file = self.socket.makefile("rb")
 

@@ -28,7 +28,7 @@ def read(name):
 @functools.lru_cache(maxsize=None)
 def help_of(program, *words):
     done = subprocess.run([os.path.join(BUILD, PROGRAMS[program], program), *words, "--help"],
-                          capture_output=True, text=True, timeout=30, check=True)
+                          capture_output=True, text=True, timeout=120, check=True)
     return done.stdout
 
 
@@ -128,7 +128,7 @@ def test_every_example_of_a_configuration_is_understood(tmp_path):
         for program in ("warmq-worker", "warmq-scheduler"):
             done = subprocess.run([os.path.join(BUILD, PROGRAMS[program], program), "--config",
                                    str(tmp_path / "warmq.yaml"), "--print-config"],
-                                  capture_output=True, text=True, timeout=30, check=False)
+                                  capture_output=True, text=True, timeout=120, check=False)
             assert done.returncode == 0, (block, done.stderr)
 
 

@@ -12,7 +12,7 @@ from store import wait_until
 def warmq(*words, url=None, check=0):
     done = subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words,
                            *(["--url", url] if url else [])], capture_output=True, text=True,
-                          timeout=30, check=False)
+                          timeout=120, check=False)
     assert done.returncode == check, (done.stdout, done.stderr)
     return done.stdout if check == 0 else done.stderr
 

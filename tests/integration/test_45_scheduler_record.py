@@ -18,7 +18,7 @@ def replay(path, *options):
     if not os.path.exists(REPLAY):
         pytest.skip("warmq-replay is not built")
     return subprocess.run([REPLAY, *options, path], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=120, check=False)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_scheduler_that_breaks_leaves_its_record(record, server, inbox):
     path, scheduler = record
     burst(server, inbox)
     scheduler.process.send_signal(signal.SIGABRT)  # as a broken invariant does
-    assert scheduler.process.wait(10) == -signal.SIGABRT
+    assert scheduler.process.wait(120) == -signal.SIGABRT
     assert "the record was written" in scheduler.log
     played = replay(path)
     assert played.returncode == 0, played.stdout + played.stderr

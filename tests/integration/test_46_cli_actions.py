@@ -13,7 +13,7 @@ from test_44_cli_page import url_of, warmq
 def subprocess_out(*words):
     """What a verb prints, whatever its code."""
     return subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words], capture_output=True,
-                          text=True, timeout=30, check=False).stdout
+                          text=True, timeout=120, check=False).stdout
 
 
 def test_an_account_is_unparked(server, scheduler, inbox):

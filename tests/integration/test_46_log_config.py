@@ -45,7 +45,7 @@ def test_the_worker_does_as_well(tmp_path, words):
                           text=True) as worker:
         first = json.loads(worker.stderr.readline())
         worker.terminate()
-        worker.communicate(timeout=30)
+        worker.communicate(timeout=120)
     assert first["program"] == "worker"
 
 
@@ -53,6 +53,6 @@ def test_another_word_is_refused_with_its_line(tmp_path):
     config = tmp_path / "warmq.yaml"
     config.write_text("log_format: xml\n")
     done = subprocess.run([os.path.join(BUILD, "scheduler", "warmq-scheduler"), "--config",
-                           config], capture_output=True, text=True, timeout=30, check=False)
+                           config], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2 and "log_format" in done.stderr and "json" in done.stderr
     assert ":1:" in done.stderr

@@ -20,7 +20,7 @@ def warmq(server, *words, check=None):
     with open(config, "w", encoding="utf-8") as file:
         file.write(f"state_dir: {state_dir(server)}\n")
     done = subprocess.run([os.path.join(BUILD, "cli", "warmq"), *words, "--redis", server.url],
-                          capture_output=True, text=True, timeout=30, check=False,
+                          capture_output=True, text=True, timeout=120, check=False,
                           env={**os.environ, "WARMQ_CONFIG": config})
     if check is not None:
         assert done.returncode == check, (done.stdout, done.stderr)
@@ -42,7 +42,7 @@ def do(server, action):
         warmq(server, *action.split()[1:], check=0)
         return
     assert action.startswith("redis-cli "), action
-    done = subprocess.run(action, shell=True, capture_output=True, text=True, timeout=30,
+    done = subprocess.run(action, shell=True, capture_output=True, text=True, timeout=120,
                           check=True)
     assert "ERR" not in done.stdout and done.stderr == "", (done.stdout, done.stderr)
 

@@ -20,7 +20,7 @@ WARMQ = os.path.join(BUILD, "cli", "warmq")
 
 def run(*words, server=None, input=None, **more):
     env = {**os.environ, **({"WARMQ_REDIS": server.url} if server else {})}
-    done = subprocess.run([WARMQ, *words], capture_output=True, text=True, timeout=30, env=env,
+    done = subprocess.run([WARMQ, *words], capture_output=True, text=True, timeout=120, env=env,
                           input=input, **more)
     return done.returncode, done.stdout, done.stderr
 
@@ -345,7 +345,7 @@ def on_terminal(*words, **env):
         except OSError:  # the other end is closed
             break
     os.close(main)
-    process.wait(timeout=30)
+    process.wait(timeout=120)
     return said.decode()
 
 
@@ -371,7 +371,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(server):
                                stderr=subprocess.PIPE, text=True)
     wait_until(lambda: "cmdstat_xrange" in server.client.info("commandstats"), "its first look")
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=30)
+    out, errors = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert errors == ("warmq: 1 of 1 jobs have not ended yet; they go on. Wait again with `warmq "
                       "wait ID`.\n")
@@ -383,7 +383,7 @@ def complete(*lines):
     for words in lines:
         script += (f"COMP_WORDS=({' '.join(repr(word) for word in words)}); "
                    f"COMP_CWORD={len(words) - 1}; _warmq; echo \"${{COMPREPLY[*]}}\"\n")
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120,
                           check=True)
     assert done.stderr == ""
     return [set(line.split()) for line in done.stdout.splitlines()]

@@ -105,8 +105,9 @@ def test_usage_says_how_long_the_job_waited_since_it_was_due(store, provider, st
     wait_result(store, id)
     words = store.events("done")[0].split(" ")
     waited = int(words[-1].split("w=")[1].split(",")[0])
-    assert 300 <= opened - enqueued <= waited + 5 and waited <= store.now() - enqueued
-    assert abs(int(words[5]) - enqueued - waited) <= 5, "up to when its request left"
+    # Of Redis's clock a worker knows what its round trips allow.
+    assert 300 <= opened - enqueued <= waited + 100 and waited <= store.now() - enqueued + 100
+    assert abs(int(words[5]) - enqueued - waited) <= 100, "up to when its request left"
 
 
 def test_a_beta_that_the_upstream_does_not_allow_is_the_end_of_the_job(store, start):
@@ -247,7 +248,7 @@ def test_jobs_run_side_by_side(store, provider, start):
     ids = enqueue(store, jobs, 20)
     store.open(jobs)
     for begun, _ in held:
-        assert begun.wait(10)
+        assert begun.wait(120)
     for _, go_on in held:
         go_on.set()
     for id in ids:

@@ -174,7 +174,7 @@ def test_a_job_that_failed_goes_over_a_connection_that_nobody_has_used(store, pr
         plain(200, MESSAGE)(handler)
 
     def both(handler):
-        together.wait(20)
+        together.wait(120)
         once(handler)
 
     provider.answers, provider.default = [both] * 3, once
@@ -248,7 +248,7 @@ def test_a_job_that_takes_longer_than_its_time_out_is_a_failed_attempt(store, pr
     provider.answers = [silence(begun, go_on)]
     start()
     jobs, id = one_job(store, timeout="1s")
-    assert begun.wait(10)
+    assert begun.wait(120)
     wait_until(lambda: store.past(id).get("attempts") == "1", "the time-out")
     go_on.set()
     assert "time-out" in store.past(id)["why"]
@@ -272,7 +272,7 @@ def test_a_stream_of_which_no_byte_comes_is_given_up_before_its_time_out(store, 
     provider.answers = [wrap(silence(begun, go_on))]
     start(upstream="    first_byte: 1s\n")
     jobs, id = one_job(store, timeout="10m")
-    assert begun.wait(10)
+    assert begun.wait(120)
     wait_until(lambda: store.past(id).get("attempts") == "1", "the end of the first run", 20)
     go_on.set()
     assert "first_byte" in store.past(id)["why"]
@@ -285,10 +285,10 @@ def test_a_stream_that_has_begun_may_be_silent_for_longer(store, provider, start
     def answer(handler):
         begin_stream(handler)
         handler.wfile.flush()
-        later(2, lambda handler: handler.wfile.write(b"".join(events_of(MESSAGE))))(handler)
+        later(4, lambda handler: handler.wfile.write(b"".join(events_of(MESSAGE))))(handler)
 
     provider.answers = [answer]
-    start(upstream="    first_byte: 1s\n")
+    start(upstream="    first_byte: 3s\n")
     jobs, id = one_job(store)
     result = wait_result(store, id)
     assert result["state"] == "done" and result["attempts"] == 0

@@ -170,7 +170,7 @@ def test_handlers_end_with_a_worker_that_is_killed(store, handler, tmp_path):
     pids = [int(pid) for path in tmp_path.glob("*.pids") for pid in path.read_text().split()]
     assert len(pids) == 4 and all(os.path.exists(f"/proc/{pid}") for pid in pids)
     # On a busy machine they may run before their worker had its turn to tell the guard.
-    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=20).status == 200
+    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=120).status == 200
     worker.signal(signal.SIGKILL)
     worker.wait()
     wait_until(lambda: not any(is_running(pid) for pid in pids), "the processes to end", 20)

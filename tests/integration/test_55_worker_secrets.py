@@ -70,7 +70,7 @@ def places(store, worker, pids, pages):
             with open(f"/proc/{pid}/{name}", "rb") as file:
                 yield f"/proc/{name}", file.read()
     for page in pages:
-        with urllib.request.urlopen(page, timeout=5) as answer:
+        with urllib.request.urlopen(page, timeout=120) as answer:
             yield page, answer.read()
     for folder, _, names in os.walk(worker.folder):
         for name in names:

@@ -100,7 +100,7 @@ def sse_held(begun, go_on):
         parts = events_of(MESSAGE)
         handler.wfile.write(parts[0])
         begun.set()
-        go_on.wait(30)
+        go_on.wait(120)
         for part in parts[1:]:
             handler.wfile.write(part)
     return answer
@@ -137,7 +137,7 @@ def silence(begun, go_on):
     """Nothing at all until the test lets it."""
     def answer(handler):
         begun.set()
-        go_on.wait(30)
+        go_on.wait(120)
     return answer
 
 

@@ -180,12 +180,12 @@ class Proxy:
 
     def __enter__(self):
         self.thread.start()
-        assert self.ready.wait(10), "the proxy did not start"
+        assert self.ready.wait(120), "the proxy did not start"
         return self
 
     def __exit__(self, *_):
         self.loop.call_soon_threadsafe(self.stopping.set)
-        self.thread.join(10)
+        self.thread.join(120)
         assert not self.errors, self.errors
 
     def serve(self):
