@@ -9,18 +9,29 @@
     full        maxmemory is reached: producers are refused, everything else drains
     paused      CLIENT PAUSE for longer than a lease
     spent       the account is out of money while jobs run, then it is not
+    replica     Redis is made a replica of nobody by mistake: it takes no writes
+    unsaved     Redis cannot write its dump, and refuses all writes for that
+    hung_up     every connection is closed again and again
+    crowded     there is no room for another connection, and ours are closed
+    forbidden   one command after the other is taken from the user
+    unloaded    the functions are deleted again and again, and killed while they run
+    refused     replica, unsaved and forbidden, shortly, one behind the other
+    harassed    hung_up, crowded and unloaded, likewise
 
 Jobs, ledger and books are those of chaos.py.  What Redis itself has lost is no promise: jobs
 that came behind the dump may be gone, what has ended since may end again, once."""
 
 import argparse
 import shutil
+import socket
 import sys
 import tempfile
 import time
 
 from chaos import Chaos, ChaosFleet, Link
 from fleet import end_whole_on_signals, wait_until
+
+from ports import free_port
 
 ORDEALS = {}
 
@@ -36,7 +47,8 @@ class StrangeFleet(ChaosFleet):
     def start_redis(self):
         self.socket.unlink(missing_ok=True)
         self.start("redis", "redis-server", "--port", 0, "--unixsocket", self.socket,
-                   "--save", "", "--dir", self.directory, "--maxmemory-policy", "noeviction")
+                   "--save", "", "--dir", self.directory, "--maxmemory-policy", "noeviction",
+                   "--enable-debug-command", "yes")
         self.link = self.redis = Link(self.socket)
         self.link.surely("PING")
 
@@ -62,6 +74,15 @@ class Strange(Chaos):
         self.say(f"{self.ordeal.__name__} after {len(self.ledger.jobs)} jobs")
         self.ordeal(self)
         self.calm(2)
+
+    def be_told(self, word):
+        """Nobody can write, and everybody says why."""
+        end = time.monotonic() + 30
+        silent = self.workers() + self.schedulers()
+        while silent and self.watch() and time.monotonic() < end:
+            self.calm(0.2)
+            silent = [name for name in silent if word not in self.fleet.log(name)]
+        self.broken += [f"{name} does not say {word}" for name in silent]
 
     def lose_since(self, known):
         """Whatever Redis knew of jobs beyond `known` (refs) is gone; ends may come again."""
@@ -146,6 +167,92 @@ def spent(run):
     for name in run.fleet.link("KEYS", "warmq:budget:*"):
         run.fleet.link("HSET", name, "parked_until", 0)
     run.fleet.start_scheduler("scheduler-1")
+
+
+@ordeal
+def replica(run):
+    run.jobs.named = run.jobs.flat  # nobody knows which of two versions was refused
+    run.fleet.link.surely("REPLICAOF", "127.0.0.1", free_port())
+    run.be_told("READONLY")
+    run.fleet.link.surely("REPLICAOF", "NO", "ONE")
+
+
+@ordeal
+def unsaved(run):
+    run.jobs.named = run.jobs.flat
+    dump = run.fleet.directory / "dump.rdb"
+    dump.unlink(missing_ok=True)
+    dump.mkdir()
+    (dump / "in the way").touch()
+    run.fleet.link.surely("CONFIG", "SET", "stop-writes-on-bgsave-error", "yes", "save", "1 1")
+    run.be_told("MISCONF")
+    shutil.rmtree(dump)
+    run.fleet.link.surely("CONFIG", "SET", "save", "")
+
+
+@ordeal
+def forbidden(run):
+    for command in ("fcall", "hset", "xread", "publish", "lpop", "time", "xdel", "rpush"):
+        run.fleet.link.surely("MULTI")  # rights hold until the end of a millisecond
+        run.fleet.link.surely("DEBUG", "SLEEP", "0.002")
+        run.fleet.link.surely("ACL", "SETUSER", "default", f"-{command}")
+        run.fleet.link.surely("EXEC")
+        run.calm(0.5)
+        run.fleet.link.surely("ACL", "SETUSER", "default", "+@all")
+        run.calm(0.3)
+
+
+@ordeal
+def refused(run):
+    for part in (replica, unsaved, forbidden):
+        part(run)
+        run.calm(1)
+
+
+def hang_up(run):
+    for kind in ("normal", "pubsub"):
+        run.quietly("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+
+
+@ordeal
+def hung_up(run):
+    for _ in range(25):
+        run.calm(0.1)
+        hang_up(run)
+
+
+@ordeal
+def crowded(run):
+    for _ in range(2):
+        run.fleet.link.surely("CONFIG", "SET", "maxclients", 8)
+        hang_up(run)
+        seats = [socket.socket(socket.AF_UNIX) for _ in range(30)]
+        for seat in seats:
+            seat.connect(str(run.fleet.socket))
+        run.calm(1.5)
+        for seat in seats:
+            seat.close()
+        run.calm(0.5)
+    run.fleet.link.surely("CONFIG", "SET", "maxclients", 10000)
+
+
+@ordeal
+def unloaded(run):
+    for _ in range(25):
+        run.calm(0.1)
+        run.quietly("FUNCTION", "DELETE", "warmq")
+        for kind in ("FUNCTION", "SCRIPT") * 5:
+            run.quietly(kind, "KILL")
+
+
+@ordeal
+def harassed(run):
+    for part in (hung_up, crowded, unloaded):
+        part(run)
+        run.calm(0.5)
+
+
+IN_OTHERS = (replica, unsaved, forbidden, hung_up, crowded, unloaded)
 
 
 def run_ordeal(name, directory, seed=1, say=lambda text: None):

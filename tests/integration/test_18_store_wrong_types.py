@@ -6,12 +6,14 @@ type it must not have, and the call is made: it either works (delivery became a 
 result, a derived set was made anew) or it is refused and nothing has changed.
 """
 
+import os
 import re
+import subprocess
 
 import pytest
 import redis
 
-from store import NEVER, OPEN, WRITING, Family, Store, Worker
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, library_plain, wait_until
 
 
 def scene(store):
@@ -209,3 +211,75 @@ def test_writing_a_gate_closed_by_hand_is_possible(store):
     store.grant(family.lane, gate=WRITING, credits=0)
     store.open(family)
     assert Worker(store).claim().ids == ids
+
+
+# ---- rights ------------------------------------------------------------------------------
+
+WRITERS = sorted(set(CALLS) - {"glance", "count", "version"})
+
+
+def written():
+    """Commands that the library says it needs, and those with which it writes."""
+    text = library_plain()
+    listed = re.search(r"WRITES = \{(.*?)\}", text, re.S).group(1)
+    used = set(re.findall(r"(?:call|quiet)\('([A-Z]+)'|\{ '([A-Z]+)', key\.", text))
+    return set(re.findall(r"[A-Z]+", listed)), {word for pair in used for word in pair if word}
+
+
+READS = {"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSCAN", "HVALS",
+         "LINDEX", "LLEN", "LRANGE", "PTTL", "SCARD", "SMEMBERS", "STRLEN", "TIME", "TYPE",
+         "XINFO", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZRANGE", "ZRANGEBYSCORE",
+         "ZREVRANGEBYSCORE", "ZSCORE"}
+DELIVERS = {"PUBLISH", "XADD", "XTRIM"}  # may fail, and nothing is lost
+
+
+def test_the_library_asks_for_every_command_with_which_it_writes_4():
+    listed, used = written()
+    assert used - READS - DELIVERS <= listed
+    assert len(listed) > 10
+
+
+def refused(client, name, command):
+    """What the call answers, without this command; nothing may have changed."""
+    store, s = fresh(client)
+    before = snapshot(client, ())
+    client.execute_command("ACL", "SETUSER", "default", f"-{command}")
+    try:
+        with pytest.raises(redis.ResponseError) as error:
+            CALLS[name](store, s)
+    finally:
+        client.execute_command("ACL", "SETUSER", "default", "+@all")
+    assert snapshot(client, ()) == before, (name, command)
+    return str(error.value)
+
+
+def test_a_call_whose_user_may_not_say_one_command_does_nothing_4(redis_server):
+    """Redis looks at rights at each command: a call was stopped in the middle, and a job
+    whose payload was gone already stayed in its list."""
+    client = redis.Redis(unix_socket_path=redis_server, decode_responses=True)
+    for command in sorted(written()[0]):
+        said = refused(client, "settle", command)
+        assert f"warmq settle: this user of Redis may not say {command}; nothing was done" in said
+    for name in WRITERS:
+        assert "may not say SREM; nothing was done" in refused(client, name, "srem")
+    store, s = fresh(client)
+    CALLS["settle"](store, s)
+    client.flushall()
+    client.close()
+
+
+def test_a_call_in_a_redis_with_a_renamed_command_does_nothing_4(tmp_path):
+    path = str(tmp_path / "redis.sock")
+    with subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "",
+                           "--dir", str(tmp_path), "--rename-command", "XDEL", "hidden"],
+                          stdout=subprocess.DEVNULL) as server:
+        wait_until(lambda: os.path.exists(path), "Redis", 30)
+        client = redis.Redis(unix_socket_path=path, decode_responses=True)
+        client.function_load(library_plain(), replace=True)
+        try:
+            with pytest.raises(redis.ResponseError, match="NOPERM|is renamed in this Redis"):
+                fresh(client)
+            assert client.keys() in ([], ["warmq:jobs"])
+        finally:
+            client.close()
+            server.kill()

@@ -167,6 +167,15 @@ do_error_reply(lua_State *lua)
 	return 1;
 }
 
+/* Nobody is forbidden anything here. */
+static int
+do_acl_check_cmd(lua_State *lua)
+{
+	luaL_checkstring(lua, 1);
+	lua_pushboolean(lua, 1);
+	return 1;
+}
+
 static int
 do_log(lua_State *lua)
 {
@@ -272,6 +281,7 @@ open_redis(lua_State *lua)
 		{ "pcall", do_pcall },
 		{ "status_reply", do_status_reply },
 		{ "error_reply", do_error_reply },
+		{ "acl_check_cmd", do_acl_check_cmd },
 		{ "log", do_log },
 		{ "register_function", do_register_function },
 		{ 0 },
