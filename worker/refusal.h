@@ -17,6 +17,8 @@ enum refusal {
 	REFUSAL_STREAM = 8,
 };
 
+#define REFUSAL_KINDS 4
+
 struct refusal_entry {
 	const void *upstream;
 	char model[128];

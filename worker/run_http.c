@@ -175,7 +175,7 @@ first_byte_ms(const struct run_http_work *work)
 }
 
 void
-run_http_send(struct run *run, bool is_second)
+run_http_send(struct run *run, unsigned refusals)
 {
 	struct run_http_work *work = calloc(1, sizeof *work);
 	struct http_request request;
@@ -188,7 +188,7 @@ run_http_send(struct run *run, bool is_second)
 		return;
 	}
 	work->run = run;
-	work->is_second = is_second;
+	work->refusals = refusals;
 	buffer_init(&work->error_body, RUN_HTTP_ERROR_BODY_MAX);
 	answer_headers_init(&work->headers, wall_ms());
 	err = request_build(run, &work->request, why);
@@ -213,7 +213,7 @@ run_http_send(struct run *run, bool is_second)
 static void
 begin(struct run *run)
 {
-	run_http_send(run, false);
+	run_http_send(run, 0);
 }
 
 static void

@@ -256,12 +256,16 @@ was_added(const struct splice_report *report, enum answer_addition addition)
 	return false;
 }
 
+/* Each refusal costs one addition, until none is left.  The bound is for a list of
+ * refusals that is full, and forgets. */
 static bool
 send_without(struct run_http_work *work, const struct answer *answer)
 {
 	struct run *run = work->run;
+	unsigned refusals = work->refusals + 1;
 
-	if (work->is_second || !was_added(&work->request.report, answer->addition))
+	if (refusals > REFUSAL_KINDS ||
+	    !was_added(&work->request.report, answer->addition))
 		return false;
 	log_warning(
 		"a model refused what was added to a request; it is left out from now on",
@@ -273,7 +277,7 @@ send_without(struct run_http_work *work, const struct answer *answer)
 	refusal_add(&run->context->refusals, work->request.upstream,
 	            request_model(&work->request), refusal_for(answer->addition));
 	run_http_free(run);
-	run_http_send(run, true);
+	run_http_send(run, refusals);
 	return true;
 }
 

@@ -27,12 +27,13 @@ struct run_http_work {
 	bool is_stream; /* server-sent events, once its first bytes have been seen */
 	bool has_begun;
 	bool is_too_large;
-	bool is_second; /* sent again without what was refused */
-	uint64_t size;  /* of the answer so far */
+	unsigned refusals; /* additions of ours that were refused, and left out since */
+	uint64_t size;     /* of the answer so far */
 };
 
-/* Sends the request of a loaded run; ends in run_end. */
-void run_http_send(struct run *run, bool is_second);
+/* Sends the request of a loaded run, `refusals` times before without avail; ends in
+ * run_end. */
+void run_http_send(struct run *run, unsigned refusals);
 
 /* Frees the run's work, and stops its request if it is still under way. */
 void run_http_free(struct run *run);

@@ -117,7 +117,22 @@ def test_a_stream_that_is_cut_off_is_a_failed_attempt(store, provider, start):
     promote(store)
     result = wait_result(store, id)
     assert result["body"] == MESSAGE and result["attempts"] == 1
-    assert store.events("back")[0].split(" ")[5] == "failed" if store.events("back") else True
+    [line] = store.events("spent")
+    assert line.split(" ")[5] == "failed", "what it had read and written is paid for"
+
+
+@pytest.mark.parametrize("answer, says", [
+    (sse_cut(0), "failed"), (error(500, "api_error"), None)], ids=["cut", "refused"])
+def test_what_may_be_billed_is_said_though_no_usage_came(store, provider, start, answer, says):
+    provider.answers = [answer]
+    start()
+    jobs, id = one_job(store)
+    promote(store)
+    wait_result(store, id)
+    spent = [line.split(" ") for line in store.events("spent")]
+    assert [words[5] for words in spent] == ([says] if says else [])
+    for words in spent:
+        assert words[8:12] == ["-"] * 4 and "b=1" in words[12].split(",")
 
 
 def test_an_error_inside_a_stream_counts_like_an_error_before_it(store, provider, start):
@@ -314,6 +329,54 @@ def test_a_model_that_refuses_our_marker_gets_none_from_then_on(store, provider,
         assert result["state"] == "done" and result["attempts"] == 0
     marked = [b"cache_control" in request.body for request in provider.requests]
     assert marked == [True, False, False, False]
+
+
+def test_a_model_that_refuses_one_addition_after_the_other_gets_the_job_without_any(
+        store, provider, start):
+    provider.answers = [error(400, "invalid_request_error", "cache_control: no"),
+                        error(400, "invalid_request_error", "stream: no"),
+                        plain(200, MESSAGE)]
+    start(slots=1)
+    jobs, ids = split_jobs(store, 2)
+    store.open(jobs)
+    for id in ids:
+        result = wait_result(store, id)
+        assert result["state"] == "done" and result["attempts"] == 0
+    assert [(b"cache_control" in request.body, b'"stream":true' in request.body)
+            for request in provider.requests] == [
+        (True, True), (False, True), (False, False), (False, False)]
+
+
+def test_a_400_that_never_ends_is_the_job_s_own(store, provider, start):
+    """It names again what was left out already."""
+    provider.default = error(400, "invalid_request_error", "cache_control: no")
+    start(slots=1)
+    jobs, [id] = split_jobs(store, 1)
+    store.open(jobs)
+    assert wait_result(store, id)["state"] == "dead" and len(provider.requests) == 2
+
+
+@pytest.mark.parametrize("answer, rest_ms", [
+    (error(429, "rate_limit_error", retry_after="7200"), 3600000),
+    (error(529, "overloaded_error"), 5000), (error(429, "rate_limit_error"), 1000)])
+def test_an_account_rests_an_hour_at_most_and_longer_when_all_is_overloaded(
+        store, provider, start, answer, rest_ms):
+    provider.answers = [answer]
+    start()
+    before = store.now()
+    one_job(store)
+    wait_until(lambda: store.events("pressure"), "the pressure")
+    until = int(store.events("pressure")[0].split(" ")[3])
+    assert before + rest_ms <= until <= store.now() + rest_ms
+
+
+def test_a_5xx_that_says_when_is_tried_again_then(store, provider, start):
+    provider.answers = [error(503, "api_error", retry_after="40")]
+    start()
+    before = store.now()
+    _, id = one_job(store)
+    wait_until(lambda: store.redis.zscore(store.key("later"), id), "the job to wait")
+    assert before + 40000 <= store.redis.zscore(store.key("later"), id) <= store.now() + 40000
 
 
 def test_a_400_for_the_job_s_own_marker_is_the_job_s_own(store, provider, start):
