@@ -218,6 +218,18 @@ board_find(const struct board *board, struct id128 id)
 
 /* ---- the recent past ------------------------------------------------------------- */
 
+/* Counted in Redis; until that was read, it is what it was. */
+static uint64_t
+count_failed(const struct board *board)
+{
+	const struct ruler_sizes *sizes = &board->ruler->sizes;
+	uint64_t newest = (board->totals_serial + BOARD_TOTALS - 1) % BOARD_TOTALS;
+
+	return sizes->known ? sizes->retried + sizes->deferred + sizes->unsent +
+	                              sizes->recovered
+	                    : board->totals[newest].failed;
+}
+
 static void
 sample_totals(struct board *board, uint64_t now_ms)
 {
@@ -229,6 +241,7 @@ sample_totals(struct board *board, uint64_t now_ms)
 		.dead = health.ever.dead,
 		.waiting = board->all.waiting,
 		.running = board->all.running,
+		.failed = count_failed(board),
 	};
 
 	for (uint32_t i = 0; i < board->ruler->known.budgets_count; i++) {

@@ -46,6 +46,7 @@ struct board_totals { /* counters since the first scheduler began; gauges */
 	uint64_t at_ms;
 	uint64_t admitted, done, dead, waiting, running;
 	uint64_t read, written, uncached, output;
+	uint64_t failed; /* tries without an answer, after which the job goes on */
 };
 
 struct board_note {

@@ -140,9 +140,9 @@ board_put_totals(const struct board *board, struct buffer *out)
 		size_t offset;
 	} columns[] = {
 #define COLUMN(name) { #name, offsetof(struct board_totals, name) }
-		COLUMN(at_ms),    COLUMN(admitted), COLUMN(done), COLUMN(dead),
-		COLUMN(waiting),  COLUMN(running),  COLUMN(read), COLUMN(written),
-		COLUMN(uncached), COLUMN(output),
+		COLUMN(at_ms),    COLUMN(admitted), COLUMN(done),   COLUMN(dead),
+		COLUMN(waiting),  COLUMN(running),  COLUMN(read),   COLUMN(written),
+		COLUMN(uncached), COLUMN(output),   COLUMN(failed),
 #undef COLUMN
 	};
 

@@ -129,8 +129,9 @@ print_totals(const struct board *board, uint32_t at, struct buffer *out)
 {
 	const struct board_totals *it = &board->totals[at];
 	const uint64_t numbers[] = {
-		it->at_ms,   it->admitted, it->done,    it->dead,     it->waiting,
-		it->running, it->read,     it->written, it->uncached, it->output,
+		it->at_ms,    it->admitted, it->done,   it->dead,
+		it->waiting,  it->running,  it->read,   it->written,
+		it->uncached, it->output,   it->failed,
 	};
 	uint64_t serial;
 

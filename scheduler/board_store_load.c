@@ -232,13 +232,13 @@ static void
 load_totals(struct load *load, uint32_t at, struct span value)
 {
 	struct board *board = load->board;
-	uint64_t serial, v[10];
+	uint64_t serial, v[11];
 
 	if (take_number(&value, ' ', &serial) &&
 	    is_of_ring(serial, board->totals_serial, BOARD_TOTALS, at) &&
 	    take_numbers(&value, ' ', v, ARRAY_SIZE(v)))
 		board->totals[at] = (struct board_totals){
-			v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9],
+			v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10],
 		};
 }
 

@@ -139,6 +139,11 @@ ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 	ruler_view_json_number(out, "done", health.ever.done);
 	ruler_view_json_number(out, "dead", health.ever.dead);
 	ruler_view_json_number(out, "corrections", health.drift);
+	ruler_view_json_number(out, "dead_letters", ruler->sizes.dead);
+	ruler_view_json_number(out, "retried", ruler->sizes.retried);
+	ruler_view_json_number(out, "deferred", ruler->sizes.deferred);
+	ruler_view_json_number(out, "unsent", ruler->sizes.unsent);
+	ruler_view_json_number(out, "recovered", ruler->sizes.recovered);
 	ruler_view_json_close(out, '}');
 }
 

@@ -60,7 +60,7 @@ const may = () => app.session && !app.session.read_only && Boolean(token.get());
 function showNav() {
   const current = VIEWS[app.at.view] && VIEWS[app.at.view].parent || app.at.view;
   render($("nav"), MENU.map((name) => h("a", { href: `#/${name}`, "aria-current": name === current ? "page" : null },
-    VIEWS[name].title, name === "dead" && app.live && app.live.counts.dead > 0 ? h("span", { class: "count" }, model.compact(app.live.counts.dead)) : null)));
+    VIEWS[name].title, name === "dead" && app.live && app.live.counts.dead_letters > 0 ? h("span", { class: "count" }, model.compact(app.live.counts.dead_letters)) : null)));
   const here = $("nav").querySelector("[aria-current]");
   if (here && app.navAt !== current) $("nav").scrollLeft = here.offsetLeft - $("nav").clientWidth / 2 + here.clientWidth / 2; // where they do not all fit
   app.navAt = current;

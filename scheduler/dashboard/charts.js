@@ -7,14 +7,14 @@ import { clock, compact, money, rates, weekOf, weekday } from "./model.js";
 
 const LINES = {
   read: { label: "read", colour: "--read", fill: true }, written: { label: "written", colour: "--written" }, uncached: { label: "uncached", colour: "--uncached" },
-  admitted: { label: "in", colour: "--in" }, done: { label: "done", colour: "--out", fill: true }, dead: { label: "dead", colour: "--dead" },
+  admitted: { label: "in", colour: "--in" }, done: { label: "done", colour: "--out", fill: true }, failed: { label: "tries failed", colour: "--written" }, dead: { label: "dead", colour: "--dead" },
   cost: { label: "paid", colour: "--in", fill: true }, avoidable: { label: "avoidable", colour: "--written" },
 };
 
 // What each range shows, and how its figures are told.
 export const CHARTS = {
   hour: { tokens: { title: "Input tokens a minute", lines: ["read", "written", "uncached"], words: compact },
-    jobs: { title: "Jobs a minute", lines: ["admitted", "done", "dead"], words: compact } },
+    jobs: { title: "Jobs a minute", lines: ["admitted", "done", "failed", "dead"], words: compact } },
   week: { tokens: { title: "Input tokens, hour by hour", lines: ["read", "written", "uncached"], words: compact },
     dollars: { title: "Dollars, hour by hour", lines: ["cost", "avoidable"], words: money } },
 };

@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 import * as model from "./model.js";
 import { burstTable } from "./money.js";
-import { badge, button, facts, familyLink, heading, pager, param, query, routeLink, section, select, shortId, spark, stateBadge, table, whyBox } from "./tables.js";
+import { badge, button, facts, familyLink, heading, jobLink, pager, param, query, routeLink, section, select, shortId, spark, stateBadge, table, whyBox } from "./tables.js";
 
 const SHOWN = [["families", "all but single jobs"], ["busy", "with work"], ["held", "held back"], ["singles", "of one job"], ["all", "everything"]];
 
@@ -89,7 +89,7 @@ function laneTable(family, segments, now) {
 
 function jobTable(page, caption, empty) {
   return table(caption, [
-    { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
+    { label: "Job", cell: jobLink },
     { label: "Enqueued", cell: (one) => model.moment(one.enqueued_ms, page.now_ms) },
     { label: "Age", number: true, cell: (one) => model.age(one.enqueued_ms, page.now_ms) },
     page.state === "running" ? { label: "Runs as", cell: (one) => model.roleWord(one.role) } : null,

@@ -1,7 +1,7 @@
 // jobs.js - jobs by state, the story of one, and the dead ones.
 import { h } from "./dom.js";
 import * as model from "./model.js";
-import { badge, button, facts, familyLink, heading, pager, param, query, section, select, shortId, table, whyBox } from "./tables.js";
+import { badge, button, facts, familyLink, heading, jobLink, pager, param, query, section, select, shortId, table, whyBox } from "./tables.js";
 
 const STATES = [["running", "running"], ["waiting", "waiting"], ["later", "delayed"], ["dead", "dead"]];
 
@@ -10,7 +10,7 @@ function whatOf(page) {
   if (page.state === "running") return [{ label: "Runs as", cell: (one) => model.roleWord(one.role) }, { label: "Session, slot", cell: (one) => [h("code", {}, shortId(one.session)), `, ${one.slot}`] }];
   return [{ label: page.state === "later" ? "Due" : "Died", cell: (one) => model.day(one.time_ms) },
     { label: "Why", cell: (one) => [h("b", {}, one.reason || (page.state === "later" ? "not before then" : "unknown")), " ", h("span", { class: "detail" }, one.why || "")] },
-    { label: "Attempts", number: true, cell: (one) => one.attempts || "0" }];
+    { label: page.state === "later" ? "So far" : "After", cell: (one) => model.triesWords(one) || (page.state === "later" ? "–" : "its first try") }];
 }
 
 export const jobs = {
@@ -28,9 +28,9 @@ export const jobs = {
     page.wrong ? h("p", { class: "quiet" }, "Waiting jobs are listed by route: name one. Those of one prefix stand on the page of their family.") : null,
     page.searched ? h("p", { class: "quiet" }, `Of ${model.grouped(page.searched)} that were looked at. Of what the scheduler does not remember any more, the route is not known.`) : null,
     page.wrong ? null : table("Jobs", [
-      { label: "Job", cell: (one) => h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) },
+      { label: "Job", cell: jobLink },
       { label: "Family", cell: (one) => one.family ? familyLink(one.family, one.route || shortId(one.family)) : "–" },
-      { label: "Enqueued", cell: (one) => `${model.age(one.enqueued_ms, page.now_ms)} ago` },
+      { label: "Enqueued", cell: (one) => one.enqueued_ms ? `${model.age(one.enqueued_ms, page.now_ms)} ago` : "–" },
       ...whatOf(page),
     ], page.jobs, { id: "id", empty: `No job${param(at, "route") ? ` of this route` : ""} ${{ later: "is delayed", running: "runs", waiting: "waits", dead: "is dead" }[page.state]}.` }),
     page.wrong ? null : pager(page.total, page.offset, page.limit, page.jobs.length),
@@ -80,7 +80,7 @@ export const dead = {
       { label: "Family", cell: (one) => one.family ? familyLink(one.family, one.route || shortId(one.family)) : "–" },
       { label: "Died", cell: (one) => model.day(one.time_ms) },
       { label: "Reason", cell: (one) => [h("b", {}, one.reason || "unknown"), " ", h("span", { class: "detail" }, one.why || "")] },
-      { label: "Attempts", number: true, cell: (one) => one.attempts || "0" },
+      { label: "After", cell: (one) => model.triesWords(one) || "its first try" },
     ].filter(Boolean), page.jobs, { id: "id", empty: param(at, "route") ? "No dead job of this route." : "No job has died." }),
     pager(page.total, page.offset, page.limit, page.jobs.length),
   ],

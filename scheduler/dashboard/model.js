@@ -250,6 +250,42 @@ export function age(ms, now) {
   return ms ? duration(Math.max(0, now - ms)) : "–";
 }
 
+// Tries that gave no answer and whose job goes on, since the queue began: of which kinds.
+export function failureWords(counts) {
+  const kinds = [[counts.deferred, "refused (429, 529)"], [counts.retried, "failed"], [counts.unsent, "not sent"], [counts.recovered, "lost with a worker"]];
+  const words = kinds.filter(([count]) => count > 0).sort((a, b) => b[0] - a[0]).map(([count, what]) => `${compact(count)} ${what}`);
+  return words.length ? `so far ${words.join(", ")}` : "none since the queue began";
+}
+
+// How often a job was handed back: "3 failed tries, 1 refusal"; "" if never.
+export function triesWords(one) {
+  const kinds = [[one.attempts, "failed try", "failed tries"], [one.deferrals, "refusal (429, 529)", "refusals (429, 529)"], [one.recoveries, "death of its worker", "deaths of its worker"]];
+  return kinds.filter(([count]) => Number(count) > 0).map(([count, single, many]) => `${grouped(Number(count))} ${Number(count) === 1 ? single : many}`).join(", ");
+}
+
+const FOLD_MS = 600000;
+
+// What is said again within ten minutes is one line: the latest, how often, since when.
+export function folded(items) {
+  const lines = new Map(), found = [];
+  for (const one of items) { // the latest first
+    const key = [one.kind, one.level, one.route, one.budget, one.family, one.words || one.text].join("|").replace(/\d+/g, "#");
+    const line = lines.get(key);
+    if (line && line.since_ms - one.at_ms < FOLD_MS && !["version", "placed", "spike"].includes(one.kind)) {
+      line.times += 1;
+      line.since_ms = one.at_ms;
+    } else {
+      lines.set(key, { ...one, times: 1, since_ms: one.at_ms });
+      found.push(lines.get(key));
+    }
+  }
+  return found;
+}
+
+export function timesWords(line) {
+  return line.times > 1 ? `, ${grouped(line.times)} times since ${clock(line.since_ms)}` : "";
+}
+
 // Differences of a counter per minute; a restart of the scheduler begins anew.
 export function rates(times, counters) {
   const result = [];
@@ -304,9 +340,7 @@ export function story(job) {
   const fields = job.fields || {};
   const steps = [[job.enqueued_ms, `It was enqueued${fields.upstream ? ` for ${fields.upstream}` : ""}${fields.route ? `, route ${fields.route}` : ""}.`]];
   const past = job.past || {};
-  const times = (count, what) => Number(count) > 0 ? `${grouped(Number(count))} ${what}` : "";
-  const back = [times(past.attempts, "failed attempts"), times(past.recoveries, "deaths of its worker"),
-                times(past.deferrals, "deferrals (429, overload)")].filter(Boolean).join(", ");
+  const back = triesWords(past);
   if (back) steps.push([null, `It was handed back: ${back}.`]);
   if (past.reason && job.state !== "dead") steps.push([null, `The last time because of ${past.reason}. ${past.why || ""}`.trim()]);
   if (job.state === "later") steps.push([job.due_ms, "It is due then."]);

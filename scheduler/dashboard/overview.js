@@ -61,10 +61,10 @@ function reasonRows(overview) {
 
 function noteList(notes, now) {
   if (!notes.length) return h("p", { class: "empty" }, "Nothing has happened yet.");
-  return h("ol", { class: "notes" }, notes.map((note) => h("li", { class: note.level },
+  return h("ol", { class: "notes" }, model.folded(notes).slice(0, 10).map((note) => h("li", { class: note.level },
     h("time", { datetime: new Date(note.at_ms).toISOString(), title: model.day(note.at_ms) }, model.moment(note.at_ms, now)),
     h("span", {}, note.route ? [routeLink(note.route), " "] : null, note.budget ? [h("code", {}, note.budget), " "] : null,
-      note.text, note.family ? [" (", familyLink(note.family), ")"] : null))));
+      note.text, model.timesWords(note), note.family ? [" (", familyLink(note.family), ")"] : null))));
 }
 
 function tokensTile(history) {
@@ -95,8 +95,8 @@ const MARKS = [["version", "new version"], ["spike", "creation spike"], ["notice
 
 function changeList(changes) {
   if (changes.length === 0) return h("p", { class: "empty" }, "No new prefix, no restart, no account parked, no switch.");
-  return h("ol", { class: "changes" }, changes.slice(0, 10).map((one) => h("li", {}, h("span", { class: `mark ${one.kind}`, "aria-hidden": "true" }), h("time", { datetime: new Date(one.at_ms).toISOString() }, model.day(one.at_ms)),
-    h("span", {}, one.route ? [routeLink(one.route), " "] : null, one.budget ? [h("code", {}, one.budget), " "] : null, one.words, one.family ? [" (", familyLink(one.family), ")"] : null))));
+  return h("ol", { class: "changes" }, model.folded(changes).slice(0, 10).map((one) => h("li", {}, h("span", { class: `mark ${one.kind}`, "aria-hidden": "true" }), h("time", { datetime: new Date(one.at_ms).toISOString() }, model.day(one.at_ms)),
+    h("span", {}, one.route ? [routeLink(one.route), " "] : null, one.budget ? [h("code", {}, one.budget), " "] : null, one.words, model.timesWords(one), one.family ? [" (", familyLink(one.family), ")"] : null))));
 }
 
 function rangeLinks(range) {
@@ -119,7 +119,7 @@ export const overview = {
   read: () => ({ history: "history", ledger: ["ledger", 5000] }),
   show: (at, data, live, may) => {
     const now = live.now_ms, held = heldSum(live), history = data.history;
-    const done = model.lastMinute(history.at_ms, history.done), came = model.lastMinute(history.at_ms, history.admitted);
+    const [done, came, failed] = ["done", "admitted", "failed"].map((name) => model.lastMinute(history.at_ms, history[name]));
     return [
       heading("Overview"),
       live.counts.admitted === 0 && live.all.families === 0 ? h("div", { class: "why later" }, h("strong", {}, "No job has come yet"),
@@ -137,7 +137,8 @@ export const overview = {
         tile("In flight", model.grouped(live.all.running), `${model.grouped(live.pools.reduce((sum, pool) => sum + pool.slots, 0))} slots`, "", "#/workers"),
         tile("Warm prefixes", model.grouped(live.all.warm), `of ${model.grouped(live.all.families - live.singles.families)} that jobs share`, "", "#/families?sort=state"),
         tile("Done a minute", done === null ? "–" : model.compact(done), came === null ? "" : `${model.compact(came)} came in`),
-        tile("Dead", model.grouped(live.counts.dead), "since the queue began", live.counts.dead ? "red" : "", "#/dead"),
+        tile("Failed tries a minute", failed === null ? "–" : model.compact(failed), model.failureWords(live.counts), failed ? "amber" : ""),
+        tile("Dead letters", model.grouped(live.counts.dead_letters), `${model.grouped(live.counts.dead)} died since the queue began`, live.counts.dead_letters ? "red" : "", "#/dead"),
         tokensTile(history),
         moneyTiles(data.ledger)),
       data.ledger.week.cost > 0 ? h("div", { class: "pair" },
@@ -151,7 +152,7 @@ export const overview = {
       section("How long entries really live", lifetimeTable(data.ledger)),
       section("Warm-ups, and what they saved", aheadFacts(data.ledger)),
       section("Accounts", budgetTable(live, may)),
-      section("What happened", noteList(live.notes.slice(0, 10), now)),
+      section("What happened", noteList(live.notes, now)),
     ];
   },
 };

@@ -44,7 +44,7 @@ export const places = {
     heading("Places", h("span", { class: "quiet" }, `${model.grouped(page.total)} prefixes`)),
     h("p", { class: "quiet" }, "Where each prefix is kept. A place is an upstream: an account, or one replica. What was written at one place, no other can read."),
     page.everywhere > 0 && !param(at, "everywhere") ? h("div", { class: "why held" }, h("strong", {}, `${model.grouped(page.everywhere)} ${page.everywhere === 1 ? "prefix is" : "prefixes are"} kept at every place`),
-      h("p", {}, "Each place has written them for itself. If load does not need it, send a route to fewer places. ", h("a", { href: "#/places?everywhere=1" }, "Show them"))) : null,
+      h("p", {}, "Each place has written such a prefix for itself. If load does not need it, send a route to fewer places. ", h("a", { href: "#/places?everywhere=1" }, "Show them"))) : null,
     h("form", { class: "filters", role: "search", "data-do": "search" },
       h("label", { class: "grow" }, h("span", {}, "Find"), h("input", { name: "q", type: "search", placeholder: "route, id, pool or account ( / )", value: param(at, "q", ""), "data-keep": "search", autocomplete: "off", "data-do": "filter" })),
       select("everywhere", "Show", [["", "all prefixes"], ["1", "those at every place"]], param(at, "everywhere", ""))),

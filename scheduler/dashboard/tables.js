@@ -28,6 +28,11 @@ export function routeLink(route) {
   return h("a", { href: model.makeHash("route", route) }, route);
 }
 
+// A warm-up is a request of its own and no job: it has no story.
+export function jobLink(one) {
+  return one.enqueued_ms ? h("a", { href: model.makeHash("job", one.id) }, h("code", {}, one.id)) : h("span", { class: "quiet" }, "no job: it writes a prefix ahead");
+}
+
 // A page that acts shows its buttons only to those who may.
 export function button(words, action, data, more) {
   const attributes = { type: "button", "data-do": action, ...more };

@@ -74,6 +74,23 @@ test("rates begin anew when a counter did", () => {
   assert.equal(model.lastMinute([], []), null);
 });
 
+test("what is said again is one line with its number, and a new version never is", () => {
+  const items = [{ at_ms: 9000, text: "nothing starts for 59 s", budget: "a" }, { at_ms: 8000, text: "other" }, { at_ms: 5000, text: "nothing starts for 60 s", budget: "a" },
+    { at_ms: 4000, text: "nothing starts for 60 s", budget: "b" }, { at_ms: 3000, kind: "version", words: "v2" }, { at_ms: 2000, kind: "version", words: "v1" }];
+  assert.deepEqual(model.folded(items).map((one) => [one.text || one.words, one.times, one.since_ms]),
+    [["nothing starts for 59 s", 2, 5000], ["other", 1, 8000], ["nothing starts for 60 s", 1, 4000], ["v2", 1, 3000], ["v1", 1, 2000]]);
+  assert.equal(model.folded([{ at_ms: 900000, text: "a" }, { at_ms: 100000, text: "a" }]).length, 2, "long ago is another time");
+  assert.match(model.timesWords({ times: 2, since_ms: 5000 }), /^, 2 times since \d\d:\d\d:\d\d$/);
+  assert.equal(model.timesWords({ times: 1 }), "");
+});
+
+test("failures have words", () => {
+  assert.equal(model.failureWords({ deferred: 0, retried: 0, unsent: 0, recovered: 0 }), "none since the queue began");
+  assert.equal(model.failureWords({ deferred: 1200, retried: 3, unsent: 0, recovered: 1 }), "so far 1.2 k refused (429, 529), 3 failed, 1 lost with a worker");
+  assert.equal(model.triesWords({ attempts: "3", deferrals: "1", recoveries: "0" }), "3 failed tries, 1 refusal (429, 529)");
+  assert.equal(model.triesWords({}), "");
+});
+
 test("hashes carry whatever a route is called", () => {
   for (const id of ["a/b", "<script>", "ü ?&#=", "50%"]) {
     const at = model.parseHash(model.makeHash("route", id, { offset: 50, q: "" }));
@@ -96,7 +113,7 @@ test("a sparkline stays inside its box", () => {
 test("a job tells its story in order", () => {
   const steps = model.story({ enqueued_ms: 5, state: "dead", dead_ms: 9, past: { attempts: "3", reason: "http_500" } });
   assert.equal(steps[0][0], 5);
-  assert.match(steps[1][1], /3 failed attempts/);
+  assert.match(steps[1][1], /3 failed tries/);
   assert.match(steps[2][1], /died: http_500/);
   assert.match(model.story({ enqueued_ms: 1, state: "running", slot: "3", session: "abc", role: "lead", delivery: 1 })[1][1], /slot 3 of session abc as writer/);
 });

@@ -73,6 +73,14 @@ def test_the_story_of_a_job_has_its_failures_and_its_end(browser, tmp_path):
         usage = result["usage"]
         assert f"had {usage['uncached']:,} in full and {usage['output']} as its answer" in story
         assert "why?" not in browser.text("main"), "no prompt without rights"
+        # Tries that failed are counted, and are no dead letters.
+        wait_until(lambda: stack.api("overview")["counts"]["retried"] == 2, "the count", 30)
+        counts = stack.api("overview")["counts"]
+        assert (counts["dead"], counts["dead_letters"], counts["deferred"]) == (0, 0, 0)
+        wait_until(lambda: stack.api("history")["failed"][-1:] == [2], "a point of the chart", 30)
+        browser.do("hash", hash="#/overview")
+        browser.wait_text("so far 2 failed", ".tiles")
+        browser.wait_text("tries failed", "[data-key=hour-jobs]")
 
 
 def test_dead_letters_are_retried_and_dropped_in_bulk(browser, tmp_path):
@@ -98,8 +106,13 @@ def test_dead_letters_are_retried_and_dropped_in_bulk(browser, tmp_path):
         assert all(one["state"] == "done" for one in stack.collect(5, 60, "dead").values())
         browser.do("hash", hash="#/dead")
         browser.wait("document.querySelectorAll('main tbody tr').length === 4")
+        browser.wait_text("its first try", "main tbody")
+        browser.wait_text("Dead letters4", "#nav")
         browser.do("click", selector="main button:has-text('Drop all')")
         browser.do("click", selector="dialog button:has-text('Yes')")
         browser.wait_text("Dropped. 4 jobs", "#toast")
         browser.wait_text("No job has died")
         assert stack.api("jobs?state=dead")["total"] == 0
+        browser.wait("!document.querySelector('#nav').innerText.includes('4')")  # none is kept
+        browser.do("hash", hash="#/overview")
+        browser.wait_text("9 died since the queue began", ".tiles")
