@@ -99,36 +99,67 @@ page_money(double dollars, char ret_text[32])
 	return ret_text;
 }
 
-bool
-page_print_head(const json_t *overview)
+/* What holds for all; false as below. */
+static bool
+print_phase(const json_t *overview)
 {
-	const json_t *all = json_object_get(overview, "all"), *pool, *route;
-	char waiting[CLI_COUNT_SIZE], running[CLI_COUNT_SIZE], room[CLI_COUNT_SIZE];
-	uint64_t slots = 0;
-	size_t i;
-
 	if (strcmp(page_text(overview, "phase"), "standing by") == 0) {
 		puts("This scheduler stands by: another one rules, and only that one "
 		     "knows "
 		     "what waits, what is warm\nand what is paid. Ask that one: --url.");
 		return false;
 	}
-	json_array_foreach(json_object_get(overview, "pools"), i, pool) slots +=
-		page_number(pool, "slots");
-	printf("The scheduler is %s, holding is %s. %s, %s in %s.\n",
-	       page_text(overview, "phase"),
-	       json_is_true(json_object_get(overview, "hold")) ? "on" : "OFF",
-	       cli_count(page_number(all, "waiting"), "job waits", "jobs wait", waiting),
-	       cli_count(page_number(all, "running"), "runs", "run", running),
-	       cli_count(slots, "slot", "slots", room));
+	printf("The scheduler is %s, holding is %s.", page_text(overview, "phase"),
+	       json_is_true(json_object_get(overview, "hold")) ? "on" : "OFF");
+	return true;
+}
+
+/* `only` NULL: of all routes. */
+static void
+print_switches(const json_t *overview, const char *only)
+{
+	const json_t *route;
+	size_t i;
+
 	json_array_foreach(json_object_get(overview, "unheld"), i, route)
 	{
+		if (only && strcmp(only, json_string_value(route)) != 0)
+			continue;
 		fputs("Holding is off for the route ", stdout);
 		cli_print_escaped(span_from(json_string_value(route)));
 		puts(".");
 	}
 	if (!json_is_true(json_object_get(overview, "admits")))
 		puts("Nothing is admitted: the cursor of the inbox is missing.");
+}
+
+bool
+page_print_head(const json_t *overview)
+{
+	const json_t *all = json_object_get(overview, "all"), *pool;
+	char waiting[CLI_COUNT_SIZE], running[CLI_COUNT_SIZE], room[CLI_COUNT_SIZE];
+	uint64_t slots = 0;
+	size_t i;
+
+	if (!print_phase(overview))
+		return false;
+	json_array_foreach(json_object_get(overview, "pools"), i, pool) slots +=
+		page_number(pool, "slots");
+	printf(" %s, %s in %s.\n",
+	       cli_count(page_number(all, "waiting"), "job waits", "jobs wait", waiting),
+	       cli_count(page_number(all, "running"), "runs", "run", running),
+	       cli_count(slots, "slot", "slots", room));
+	print_switches(overview, NULL);
+	return true;
+}
+
+bool
+page_print_state(const json_t *overview, const char *route)
+{
+	if (!print_phase(overview))
+		return false;
+	putchar('\n');
+	print_switches(overview, route);
 	return true;
 }
 

@@ -31,6 +31,9 @@ const char *page_money(double dollars, char ret_text[32]);
 /* The head line; false if this scheduler knows nothing more: another one rules. */
 bool page_print_head(const json_t *overview);
 
+/* Of it, what matters to one route: no figures of others. */
+bool page_print_state(const json_t *overview, const char *route);
+
 /* One line for each kind of block that jobs wait for. */
 void page_print_reasons(const json_t *overview);
 

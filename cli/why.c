@@ -6,6 +6,7 @@
 
 #define FAMILIES_SHOWN 5
 #define CAUSES_SHOWN   4
+#define HOUR_MS        UINT64_C(3600000)
 
 struct args {
 	struct cli cli;
@@ -18,7 +19,8 @@ static const struct option_spec specs[] = {
 };
 
 struct story {
-	json_t *overview, *page, *ledger;
+	const char *route; /* of one only, or NULL */
+	json_t *overview, *page, *ledger, *sums;
 };
 
 /* ---- families -------------------------------------------------------------------- */
@@ -70,18 +72,35 @@ print_families(const struct story *story)
 
 /* ---- accounts -------------------------------------------------------------------- */
 
-static void
-print_accounts(const json_t *overview)
+static bool
+pays(const json_t *budget, const json_t *families)
 {
-	uint64_t now_ms = page_number(overview, "now_ms");
+	const json_t *family;
+	size_t i;
+
+	json_array_foreach(families, i, family)
+	{
+		if (strcmp(page_text(family, "budget"), page_text(budget, "name")) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+print_accounts(const struct story *story)
+{
+	uint64_t now_ms = page_number(story->overview, "now_ms");
 	const json_t *budget;
 	size_t i;
 
-	json_array_foreach(json_object_get(overview, "budgets"), i, budget)
+	json_array_foreach(json_object_get(story->overview, "budgets"), i, budget)
 	{
 		uint64_t parked_ms = page_number(budget, "parked_until_ms");
 		char left[32], reads[16], most[CLI_COUNT_SIZE];
 
+		if (story->route &&
+		    !pays(budget, json_object_get(story->page, "families")))
+			continue;
 		printf("  account %s: at most %s at once%s", page_text(budget, "name"),
 		       cli_count(page_number(budget, "pace"), "request", "requests",
 		                 most),
@@ -104,20 +123,36 @@ money_of(const json_t *ledger, const char *span, const char *member)
 	return json_number_value(json_object_get(json_object_get(ledger, span), member));
 }
 
+/* Of an hour that was over before the first call, nothing is known: "-", as on the page.
+ * `back` is 1 for the hour before this one. */
+static const char *
+money_of_hour(const json_t *ledger, const char *span, uint64_t back, char ret_text[32])
+{
+	const json_t *route = json_array_get(json_object_get(ledger, "routes"), 0);
+	bool one = json_array_size(json_object_get(ledger, "routes")) == 1;
+	uint64_t now_ms = page_number(ledger, "now_ms");
+	uint64_t first_ms =
+		one ? page_number(route, "first_ms") : page_number(ledger, "since_ms");
+
+	if (first_ms == 0 || first_ms >= now_ms - now_ms % HOUR_MS - (back - 1) * HOUR_MS)
+		return "-";
+	return page_money(money_of(ledger, span, "cost"), ret_text);
+}
+
 static void
 print_money(const json_t *ledger)
 {
-	char now[32], last[32], yesterday[32], avoidable[32];
+	char now[32], last[32], yesterday[32], week[32], avoidable[32];
 
 	if (money_of(ledger, "week", "cost") <= 0)
 		return;
-	printf("Paid this hour %s, last hour %s, the same hour yesterday %s; avoidable "
-	       "this "
-	       "hour %s.\n",
+	printf("Paid this hour %s, last hour %s, the same hour yesterday %s, this week "
+	       "%s; avoidable this week %s.\n",
 	       page_money(money_of(ledger, "this_hour", "cost"), now),
-	       page_money(money_of(ledger, "last_hour", "cost"), last),
-	       page_money(money_of(ledger, "yesterday", "cost"), yesterday),
-	       page_money(money_of(ledger, "this_hour", "avoidable"), avoidable));
+	       money_of_hour(ledger, "last_hour", 1, last),
+	       money_of_hour(ledger, "yesterday", 24, yesterday),
+	       page_money(money_of(ledger, "week", "cost"), week),
+	       page_money(money_of(ledger, "week", "avoidable"), avoidable));
 }
 
 static void
@@ -183,13 +218,23 @@ print_saved(const json_t *ledger)
 		       page_money(money_of(ledger, "week", "saved"), saved));
 }
 
-static int
-by_written(const void *left, const void *right)
+static double
+weight_of(const json_t *cause)
 {
-	uint64_t a = page_number(*(json_t *const *)left, "written");
-	uint64_t b = page_number(*(json_t *const *)right, "written");
+	return json_number_value(json_object_get(cause, "cost"));
+}
 
-	return a > b ? -1 : a < b;
+/* The dearest first, as on the page; by tokens where nothing is priced. */
+static int
+by_cost(const void *left, const void *right)
+{
+	const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
+	uint64_t a_tokens = page_number(a, "written") + page_number(a, "full");
+	uint64_t b_tokens = page_number(b, "written") + page_number(b, "full");
+
+	if (weight_of(a) > weight_of(b) || weight_of(a) < weight_of(b))
+		return weight_of(a) > weight_of(b) ? -1 : 1;
+	return a_tokens > b_tokens ? -1 : a_tokens < b_tokens;
 }
 
 static void
@@ -205,14 +250,16 @@ print_causes(const json_t *ledger)
 	count = MIN(count, ARRAY_SIZE(sorted));
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = json_array_get(causes, i);
-	qsort(sorted, count, sizeof *sorted, by_written);
-	puts("Written this week, what that cost on top, and why:");
+	qsort(sorted, count, sizeof *sorted, by_cost);
+	puts("Written or paid in full this week, what that cost on top, and why:");
 	for (size_t i = 0; i < count && i < CAUSES_SHOWN; i++) {
 		char written[32], extra[32];
 		double dollars = json_number_value(json_object_get(sorted[i], "extra"));
 
 		printf("  %-14s %15s tokens  %9s  %s\n", page_text(sorted[i], "cause"),
-		       cli_grouped(page_number(sorted[i], "written"), written),
+		       cli_grouped(page_number(sorted[i], "written") +
+		                           page_number(sorted[i], "full"),
+		                   written),
 		       dollars > 0 ? page_money(dollars, extra) : "-",
 		       page_text(sorted[i], "meaning"));
 	}
@@ -220,16 +267,56 @@ print_causes(const json_t *ledger)
 
 /* ---- all of it ------------------------------------------------------------------- */
 
+/* What the route does now, and what its last version changed. */
+static void
+print_route(const struct story *story)
+{
+	const json_t *sums = story->sums, *version;
+	const json_t *row = json_array_get(json_object_get(story->ledger, "routes"), 0);
+	char waiting[CLI_COUNT_SIZE], running[CLI_COUNT_SIZE], done[CLI_COUNT_SIZE];
+	char hits[16], split[32];
+	size_t i;
+
+	cli_print_escaped(span_from(story->route));
+	printf(": %s, %s, %s",
+	       cli_count(page_number(sums, "waiting"), "job waits", "jobs wait", waiting),
+	       cli_count(page_number(sums, "running"), "runs", "run", running),
+	       cli_count(page_number(sums, "jobs_done"), "is done", "are done", done));
+	if (json_is_number(json_object_get(sums, "prefix_hit_ratio")))
+		printf("; %s of them read their prefix",
+		       page_percent(sums, "prefix_hit_ratio", hits));
+	puts(".");
+	if (page_number(row, "variants") > 1)
+		printf("%llu variants are used side by side: that has cost %s more than "
+		       "one version would have.\n",
+		       (unsigned long long)page_number(row, "variants"),
+		       page_money(json_number_value(json_object_get(row, "split_cost")),
+		                  split));
+	json_array_foreach(json_object_get(story->ledger, "versions"), i, version)
+	{
+		if (!json_object_get(version, "change"))
+			continue;
+		fputs("Its last change:", stdout);
+		print_version(version);
+		putchar('\n');
+		return;
+	}
+}
+
 static void
 print_story(const struct story *story)
 {
-	if (!page_print_head(story->overview))
+	if (!(story->route ? page_print_state(story->overview, story->route)
+	                   : page_print_head(story->overview)))
 		return;
+	if (story->route)
+		print_route(story);
 	print_money(story->ledger);
 	print_jumps(story->ledger);
-	page_print_reasons(story->overview);
+	if (!story->route)
+		page_print_reasons(story->overview);
 	print_families(story);
-	print_accounts(story->overview);
+	print_accounts(story);
 	print_causes(story->ledger);
 	print_saved(story->ledger);
 }
@@ -237,12 +324,16 @@ print_story(const struct story *story)
 static int
 load(const struct args *args, struct story *ret_story)
 {
-	char route[512] = "", families[1024], ledger[1024];
+	char route[512] = "", families[1024], ledger[1024], sums[1024];
+	json_t *routes = NULL;
 	bool one = args->cli.argc > 0;
 	int code;
 
-	if (one)
+	if (one) {
+		ret_story->route = args->cli.argv[0];
 		page_escape(span_from(args->cli.argv[0]), route, sizeof route);
+	}
+	snprintf(sums, sizeof sums, "routes?route=%s", route);
 	snprintf(families, sizeof families,
 	         "families?show=%s&sort=waiting&limit=5&route=%s", one ? "all" : "held",
 	         route);
@@ -256,11 +347,13 @@ load(const struct args *args, struct story *ret_story)
 			CLI_NOT_FOUND,
 			"No job of this route is remembered. `warmq top` shows those "
 			"that have work.");
+	if (code == CLI_OK && one)
+		code = page_get(args->url, sums, &routes);
+	ret_story->sums =
+		json_incref(json_array_get(json_object_get(routes, "routes"), 0));
+	json_decref(routes);
 	/* Of a route that has paid nothing yet there is no ledger. */
-	if (code == CLI_OK &&
-	    (!one ||
-	     page_number(json_array_get(json_object_get(ret_story->page, "families"), 0),
-	                 "jobs_done") > 0))
+	if (code == CLI_OK && (!one || page_number(ret_story->sums, "jobs_done") > 0))
 		code = page_get(args->url, ledger, &ret_story->ledger);
 	return code;
 }
@@ -285,6 +378,7 @@ run(struct cli *cli)
 	json_decref(story.overview);
 	json_decref(story.page);
 	json_decref(story.ledger);
+	json_decref(story.sums);
 	return code;
 }
 

@@ -233,6 +233,9 @@ def test_and_a_deploy_with_a_date_in_its_prompt_is_named_with_byte_and_dollars(b
         browser.do("click", selector="td.name a:has-text('triage')")
         browser.wait_text("The last change: date", ".why.held")
         text = browser.text(".why.held")
+        said = stack.warmq("why", "triage", "--url", stack.url)
+        assert "24 are done" in said and "Its last change: Version v2 came " in said
+        assert f"date in the system part, from byte {drift['byte']} on." in said
         assert f"system part from byte {drift['byte']}" in text
         assert "Move the date behind the shared part" in text
         assert "v2" in text and "v1" in text

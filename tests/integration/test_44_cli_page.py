@@ -36,6 +36,8 @@ def test_why_says_what_waits_and_why(scheduler, inbox):
     assert len(text.splitlines()) <= 15
     one = warmq("why", "summaries", url=url_of(scheduler))
     assert "It is paused" in one and "triage" not in one
+    assert "summaries: 3 jobs wait, 0 run, 0 are done." in one
+    assert "no worker" not in one and "15 jobs" not in one, "that is of others"
     answer = json.loads(warmq("why", "--json", url=url_of(scheduler)))
     assert {one["route"] for one in answer["families"]} == {"triage", "summaries"}
     assert answer["ledger"]["sums_up"] is True
