@@ -512,6 +512,7 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 	struct family *family = &core->families[index];
 	struct credit found = family->credit;
 	uint32_t places = credit_shut_places(core, family), started = found.found_started;
+	bool is_revoked = core->lanes[family_leaf(family)].g > found.g;
 	bool taken;
 
 	VERIFY(core->recovering);
@@ -539,11 +540,10 @@ credit_recover(struct core *core, uint32_t index, bool started_only)
 		.lanes = places,
 		.role = found.role,
 		.g = found.g,
-		.revoked = found.g<core->lanes[family_leaf(family)].g,
-		                   .revoked_ms = core->now_ms, .elected_ms = core->now_ms,
-		                   .started_ms = started> 0
-		                   ? core->now_ms
-		                   : 0,
+		.revoked = is_revoked,
+		.revoked_ms = core->now_ms,
+		.elected_ms = core->now_ms,
+		.started_ms = started > 0 ? core->now_ms : 0,
 		.look_ms = core->now_ms + credit_patience(core, family),
 		.ticket_deadline_ms = core->now_ms + credit_patience(core, family),
 	};
