@@ -198,6 +198,16 @@ text_print_decimal(uint64_t value, unsigned places, char ret_text[TEXT_NUMBER_SI
 	return len;
 }
 
+int
+text_compare_spans(const void *a, const void *b)
+{
+	const struct span *left = a, *right = b;
+	size_t len = MIN(left->len, right->len);
+	int order = len > 0 ? memcmp(left->data, right->data, len) : 0;
+
+	return order ? order : (left->len > right->len) - (left->len < right->len);
+}
+
 bool
 text_is_name(struct span text)
 {

@@ -46,6 +46,9 @@ size_t text_print_decimal(uint64_t value, unsigned places,
 /* A name that may become part of a Redis key: 1 to TEXT_NAME_MAX of A-Z a-z 0-9 . _ - */
 bool text_is_name(struct span text);
 
+/* For qsort, of spans: by their bytes, and the shorter first. */
+int text_compare_spans(const void *a, const void *b);
+
 /* Whether the bytes are UTF-8 without surrogates, overlong forms or stray bytes. */
 bool text_is_utf8(struct span text);
 

@@ -50,8 +50,8 @@ ruler_job_open(struct ruler_job_reader *reader, const struct envelope_pair *pair
 
 /* ---- what is wrong with it ------------------------------------------------------- */
 
-static void
-make_dead(struct ruler_job *job, const char *reason, const char *text)
+void
+ruler_job_bury(struct ruler_job *job, const char *reason, const char *text)
 {
 	job->kind = RULER_JOB_DEAD;
 	job->reason = reason;
@@ -76,7 +76,7 @@ make_faulty(struct ruler_job_reader *reader, struct ruler_job *job)
 
 	job->reply = find_reply(reader);
 	(void)snprintf(reader->text, sizeof(reader->text), "%s", reader->fault.text);
-	make_dead(job, unsupported ? "unsupported" : "malformed", reader->text);
+	ruler_job_bury(job, unsupported ? "unsupported" : "malformed", reader->text);
 }
 
 static int
@@ -105,7 +105,7 @@ make_homeless(struct ruler_job_reader *reader, struct ruler_job *job)
 		len += (size_t)snprintf(reader->text + len, sizeof(reader->text) - len,
 		                        " %.*s", (int)config->upstreams[i].name.len,
 		                        config->upstreams[i].name.data);
-	make_dead(job, "malformed", reader->text);
+	ruler_job_bury(job, "malformed", reader->text);
 }
 
 /* ---- reading --------------------------------------------------------------------- */
@@ -375,7 +375,7 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 	VERIFY(job->kind == RULER_JOB_RUN);
 	if (chain_build(chain, &input, &error) < 0) {
 		(void)snprintf(reader->text, sizeof(reader->text), "%s", error.text);
-		make_dead(job, "malformed", reader->text);
+		ruler_job_bury(job, "malformed", reader->text);
 		return;
 	}
 	job->model = ruler_job_model(config, chain->model);

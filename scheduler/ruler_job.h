@@ -91,6 +91,9 @@ uint32_t ruler_job_open(struct ruler_job_reader *reader,
 void ruler_job_read(struct ruler_job_reader *reader, uint32_t index,
                     struct ruler_job *ret_job);
 
+/* It ends dead, for that reason and with that sentence; both are borrowed. */
+void ruler_job_bury(struct ruler_job *job, const char *reason, const char *text);
+
 /* Goes on with one job whose envelope stands in a slim payload: an undecided one. */
 void ruler_job_adopt(struct ruler_job_reader *reader, struct span payload,
                      struct ruler_job *ret_job);

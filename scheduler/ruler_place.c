@@ -80,9 +80,7 @@ add_prefix(struct ruler *ruler, struct protocol_job_id id, struct ruler_job *job
 	if (chain_prefix_check(DIALECT_ANTHROPIC, envelope->body, &version, &error) < 0 &&
 	    chain_prefix_check(DIALECT_OPENAI_CHAT, envelope->body, &version, &error) <
 	            0) {
-		job->kind = RULER_JOB_DEAD;
-		job->reason = "malformed";
-		job->text = error.text;
+		ruler_job_bury(job, "malformed", error.text);
 		add_dead(ruler, id, job);
 		return;
 	}
@@ -93,14 +91,6 @@ add_prefix(struct ruler *ruler, struct protocol_job_id id, struct ruler_job *job
 }
 
 /* ---- prefixes -------------------------------------------------------------------- */
-
-static void
-make_dead(struct ruler_job *job, const char *reason, const char *text)
-{
-	job->kind = RULER_JOB_DEAD;
-	job->reason = reason;
-	job->text = text;
-}
 
 /* A pinned job wants one version and no other. */
 static void
@@ -115,12 +105,12 @@ check_pin(struct ruler *ruler, struct span content, struct ruler_job *job)
 	if (pin.len == 0)
 		return;
 	if (chain_prefix_check(upstream->traits.dialect, content, &version, &error) < 0) {
-		make_dead(job, "malformed", "the named prefix is not valid");
+		ruler_job_bury(job, "malformed", "the named prefix is not valid");
 		return;
 	}
 	id_encode(version, hex);
 	if (pin.len > ID_HEX_LEN || memcmp(pin.data, hex, pin.len) != 0)
-		make_dead(
+		ruler_job_bury(
 			job, "malformed",
 			"prefix changed: the stored version is not the one that the job "
 			"pins");
@@ -297,8 +287,8 @@ ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 		return RULER_PLACE_TAKEN;
 	}
 	if (missing)
-		make_dead(job, "prefix_missing",
-		          ruler_prefix_why(ruler, job->envelope->prefix));
+		ruler_job_bury(job, "prefix_missing",
+		               ruler_prefix_why(ruler, job->envelope->prefix));
 	if (job->kind == RULER_JOB_RUN)
 		ruler_job_identify(&ruler->admit.reader, prefix, job);
 	if (job->kind == RULER_JOB_RUN)

@@ -199,15 +199,6 @@ word_kind(struct span text, size_t at)
 
 /* ---- tools and key order ---- */
 
-static int
-compare_spans(const void *a, const void *b)
-{
-	const struct span *left = a, *right = b;
-	int order = memcmp(left->data, right->data, MIN(left->len, right->len));
-
-	return order ? order : (left->len > right->len) - (left->len < right->len);
-}
-
 static size_t
 list_elements(const struct tape *tape, uint32_t array, struct span *list, size_t max)
 {
@@ -227,8 +218,8 @@ is_permutation(struct span *a, size_t a_count, struct span *b, size_t b_count)
 {
 	if (a_count != b_count || a_count < 2)
 		return false;
-	qsort(a, a_count, sizeof *a, compare_spans);
-	qsort(b, b_count, sizeof *b, compare_spans);
+	qsort(a, a_count, sizeof *a, text_compare_spans);
+	qsort(b, b_count, sizeof *b, text_compare_spans);
 	for (size_t i = 0; i < a_count; i++)
 		if (!span_equals(a[i], b[i]))
 			return false;

@@ -243,15 +243,6 @@ is_beta(struct span value)
 	return true;
 }
 
-static int
-compare_spans(const void *a, const void *b)
-{
-	const struct span *left = a, *right = b;
-	int order = memcmp(left->data, right->data, MIN(left->len, right->len));
-
-	return order ? order : (left->len > right->len) - (left->len < right->len);
-}
-
 /* Sorted, no repeats: the list is part of identity, and its order means nothing. */
 static int
 parse_betas(const struct envelope_field *field, struct span value, struct buffer *scratch,
@@ -274,7 +265,7 @@ parse_betas(const struct envelope_field *field, struct span value, struct buffer
 		rest.data += MIN(len + 1, rest.len);
 		rest.len -= MIN(len + 1, rest.len);
 	}
-	qsort(list, count, sizeof *list, compare_spans);
+	qsort(list, count, sizeof *list, text_compare_spans);
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0 && span_equals(list[i - 1], list[i]))
 			continue;

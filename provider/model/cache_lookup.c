@@ -77,12 +77,6 @@ cache_lookup_is_stored(const struct cache_request *request, uint32_t block,
 	       after / request->step_tokens > before / request->step_tokens;
 }
 
-static bool
-is_long(uint8_t marker)
-{
-	return marker == CACHE_MARKER_1H || marker == CACHE_MARKER_12H;
-}
-
 /* Billing positions: A = end of the read, B = deepest long marker after it, C = deepest
  * marker; B-A is written long, C-B short. */
 void
@@ -102,7 +96,7 @@ cache_lookup_settle(const struct cache_request *request, struct cache_look *look
 			continue;
 		look->stored_end = i + 1;
 		stored = total;
-		if (is_long(request->blocks[i].marker))
+		if (cache_request_is_long(request->blocks[i].marker))
 			stored_long = total;
 	}
 	look->prefix_tokens = read;

@@ -2,8 +2,8 @@
 
 #define MINUTE_US (60 * 1000000ull)
 
-static bool
-is_long(uint8_t marker)
+bool
+cache_request_is_long(uint8_t marker)
 {
 	return marker == CACHE_MARKER_1H || marker == CACHE_MARKER_12H;
 }
@@ -24,9 +24,10 @@ cache_request_judge(const struct cache_request *request)
 			continue;
 		if (++markers > CACHE_REQUEST_MARKERS_MAX)
 			return CACHE_VERDICT_TOO_MANY_MARKERS;
-		if (is_long(marker) && short_seen && request->mode == CACHE_MODE_MARKERS)
+		if (cache_request_is_long(marker) && short_seen &&
+		    request->mode == CACHE_MODE_MARKERS)
 			return CACHE_VERDICT_TTL_ORDER;
-		short_seen = short_seen || !is_long(marker);
+		short_seen = short_seen || !cache_request_is_long(marker);
 	}
 	return CACHE_VERDICT_OK;
 }

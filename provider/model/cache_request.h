@@ -83,6 +83,9 @@ enum cache_verdict {
 /* Says whether the provider would take the markers as they are, or answer 400. */
 enum cache_verdict cache_request_judge(const struct cache_request *request);
 
+/* Whether it asks for the longer and dearer of its provider's two lifetimes. */
+bool cache_request_is_long(uint8_t marker);
+
 /* How long an entry written under this marker lives. */
 uint64_t cache_request_ttl_us(enum cache_marker marker);
 
