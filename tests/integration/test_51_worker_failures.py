@@ -386,6 +386,19 @@ def test_a_400_for_the_job_s_own_marker_is_the_job_s_own(store, provider, start)
     assert wait_result(store, id)["state"] == "dead" and len(provider.requests) == 1
 
 
+@pytest.mark.parametrize("answer", [
+    plain(200, b"".join(events_of(MESSAGE))), plain(200, MESSAGE, content_type="text/event-stream"),
+    plain(200, b": a comment first\n\n" + b"".join(events_of(MESSAGE)))],
+    ids=["events called JSON", "JSON called events", "comment"])
+def test_an_answer_is_what_it_looks_like_whatever_a_gateway_calls_it(store, provider, start, answer):
+    provider.answers = [answer]
+    start()
+    jobs, id = one_job(store)
+    result = wait_result(store, id)
+    assert (result["state"], result["format"], result["attempts"]) == ("done", "json", 0)
+    assert result["body"] == MESSAGE
+
+
 def test_an_empty_answer_is_none(store, provider, start):
     provider.answers = [plain(200, b""), sse_cut(0)]
     start()
