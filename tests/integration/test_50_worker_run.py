@@ -120,6 +120,16 @@ def test_a_beta_that_the_upstream_does_not_allow_is_the_end_of_the_job(store, st
     assert "c-2026" in result["text"] and store.dead() == [id]
 
 
+def test_a_job_for_a_handler_is_not_sent_to_a_provider(store, provider, start):
+    start()
+    jobs = family()
+    id, = enqueue(store, jobs, handler="summarise")
+    store.open(jobs)
+    result = wait_result(store, id)
+    assert (result["state"], result["reason"]) == ("dead", "unsupported")
+    assert "summarise" in result["text"] and provider.requests == []
+
+
 def test_a_job_waits_for_a_worker_that_knows_its_upstream(store, start):
     start()
     jobs = family()
@@ -227,17 +237,18 @@ def test_a_first_event_is_reported_before_the_end_where_it_was_asked_for(store, 
     assert wait_result(store, id)["state"] == "done"
 
 
-@pytest.mark.parametrize("head, told", [("", ["30", "0", "7"]),
-                                        ("markers never\n", ["-", "-", "7"])])
+@pytest.mark.parametrize("head, markers, told", [
+    ("", "auto", ["30", "0", "7"]), ("markers never\n", "auto", ["-", "-", "7"]),
+    ("", "never", ["-", "-", "7"])])
 def test_a_leader_without_the_node_s_marker_proves_nothing(store, provider, start, head,
-                                                           told):
-    start()
+                                                           markers, told):
+    start(markers=markers)
     jobs, (id,) = split_jobs(store, 1, head=head)
     store.grant(jobs.lane, gate=1, credits=1, role=1, window=1, until=NEVER)
     result = wait_result(store, id)
     assert result["usage"]["read"] == 30  # what the producer is told is what it was
     assert store.events("done")[0].split(" ")[7:10] == told
-    assert (b"cache_control" in provider.requests[0].body) == (head == "")
+    assert (b"cache_control" in provider.requests[0].body) == (told[0] != "-")
 
 
 def test_jobs_run_side_by_side(store, provider, start):

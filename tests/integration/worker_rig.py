@@ -193,7 +193,7 @@ class WorkerProcess:
     def __init__(self, store, provider=None, slots=4, pool="main", args=(), upstream="",
                  worker="", dialect="anthropic", state=None, redis_path=None,
                  url=None, executor="http", env=None, key="key_env: WARMQ_TEST_KEY",
-                 files=None):
+                 files=None, markers="auto"):
         self.store = store
         self.folder = tempfile.mkdtemp(prefix="warmq-w-")
         self.state = state or os.path.join(self.folder, "state")
@@ -204,7 +204,7 @@ class WorkerProcess:
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"redis: unix://{path}\nstate_dir: {self.state}\n"
                        f"upstreams:\n  prov:\n    url: {url}\n    dialect: {dialect}\n"
-                       f"    {key}\n    markers: auto\n{upstream}"
+                       f"    {key}\n    markers: {markers}\n{upstream}"
                        f"worker:\n  pool: {pool}\n  slots: {slots}\n{worker}")
         self.env = dict(os.environ, WARMQ_TEST_KEY=KEY) if env is None else env
         with open(self.log_path, "wb") as log:
