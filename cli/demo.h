@@ -37,7 +37,8 @@ struct demo_bursts {
 /* Jobs that failed, of all its bursts. */
 uint64_t demo_failed(const struct demo_bursts *bursts);
 
-/* Cold prefill, lag, then the warm waves: no schedule that writes once is faster. */
+/* Cold prefill, lag, then the warm waves: no schedule that writes once is faster.  Where
+ * no two jobs share a prefix, cold waves. */
 uint64_t demo_lower_bound_ms(const struct demo_options *options);
 
 /* What the tokens cost, in millionths of the price of one uncached prefix, and in

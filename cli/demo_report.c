@@ -15,6 +15,8 @@ demo_lower_bound_ms(const struct demo_options *options)
 	uint64_t cold_ms = LATENCY_MS + options->burst.prefix_tokens / PREFILL_PER_MS;
 	uint64_t waves = (options->burst.jobs + options->slots - 1) / options->slots;
 
+	if (options->burst.jobs <= options->burst.families) /* nobody has to wait */
+		return waves * (cold_ms + options->job_ms);
 	return cold_ms + options->lag_ms + waves * (LATENCY_MS + options->job_ms);
 }
 

@@ -60,6 +60,8 @@ START_TEST(demo_the_lower_bound_is_one_cold_start_and_the_warm_waves)
 	ck_assert_uint_eq(demo_lower_bound_ms(&options), 3100 + 700 + 2100);
 	options.slots = 199; /* one of them has to wait for the second wave */
 	ck_assert_uint_eq(demo_lower_bound_ms(&options), 3100 + 700 + 2 * 2100);
+	options.burst.families = 200; /* each has its own, so none waits */
+	ck_assert_uint_eq(demo_lower_bound_ms(&options), 2 * (3100 + 2000));
 }
 END_TEST
 
