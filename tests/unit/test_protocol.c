@@ -83,6 +83,7 @@ START_TEST(protocol_element_refuses_what_is_none)
 		"1-2~~",  "1-2/",      "1-2/3",
 		"1-2/3,", "1-2/3,4,5", "1-2/x,4",
 		"1-2 ",   "1--2",      "18446744073709551616-0",
+		"01-2",   "1-02",      "1-2.01",
 	};
 	struct protocol_element element;
 
@@ -425,6 +426,9 @@ START_TEST(protocol_lease_round_trips)
 	ck_assert_int_eq(
 		protocol_record_parse_lease(SPAN("17|a|b|1-2|p|1|1,1|1|1|n|"), &lease),
 		ERR_MALFORMED);
+	ck_assert_int_eq(
+		protocol_record_parse_lease(SPAN("17|a|b|1-2|p|1|1,1|1|1|x"), &lease),
+		ERR_MALFORMED);
 }
 END_TEST
 
@@ -488,6 +492,8 @@ START_TEST(protocol_event_of_a_later_version_is_told_apart)
 	ck_assert_int_eq(protocol_event_parse(SPAN("expired " LANE), &event),
 	                 ERR_MALFORMED);
 	ck_assert_int_eq(protocol_event_parse(SPAN("ticket " LANE " 3 maybe x"), &event),
+	                 ERR_MALFORMED);
+	ck_assert_int_eq(protocol_event_parse(SPAN("bye 00000000000000aab"), &event),
 	                 ERR_MALFORMED);
 }
 END_TEST

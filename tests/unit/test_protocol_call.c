@@ -207,6 +207,7 @@ START_TEST(protocol_answer_of_a_claim_that_is_none_is_refused)
 		LANE " - p 1 - 0 0 0 0",
 		LANE " - pp 1 - 0 0 0 0 1-1",
 		LANE " - p 1 - 0 2 0 0 1-1",
+		LANE " - p 1 - 10 0 0 0 1-1",
 		"x - p 1 - 0 0 0 0 1-1",
 		LANE " x p 1 - 0 0 0 0 1-1",
 	};
