@@ -1,5 +1,7 @@
 #include "cli/fleet.h"
 #include "cli/verbs.h"
+#include "common/codec/dialect.h"
+#include "common/io/config.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -73,19 +75,50 @@ free_port(const struct reserved_port *reserved)
 		close(reserved->fd);
 }
 
+/* What the scheduler would say of the configuration, in words of this command line. */
+static int
+check_args(const struct args *args)
+{
+	struct span host;
+	enum dialect dialect;
+
+	if (dialect_parse(span_from(args->dialect), &dialect) < 0)
+		return cli_fail(CLI_USAGE,
+		                "--dialect takes anthropic, openai-chat or raw, not "
+		                "\"%.40s\".",
+		                args->dialect);
+	if (args->upstream && config_url_host(span_from(args->upstream), &host) < 0)
+		return cli_fail(CLI_USAGE,
+		                "--upstream takes a URL of the form "
+		                "http(s)://host[:port][/base], not \"%.60s\".",
+		                args->upstream);
+	if (!args->upstream && dialect == DIALECT_RAW)
+		return cli_fail(CLI_USAGE, "The simulated provider does not speak raw: "
+		                           "say who does with --upstream URL.");
+	if (args->key_env && !getenv(args->key_env))
+		return cli_fail(CLI_USAGE,
+		                "The variable %s is not set: put your key there.",
+		                args->key_env);
+	return CLI_OK;
+}
+
 static void
 print_welcome(const struct fleet *fleet, const struct args *args)
 {
+	const char *model = strcmp(args->dialect, "openai-chat") == 0
+	                            ? "gpt-5.6"
+	                            : "claude-sonnet-4-5";
+
 	printf("WarmQ is up. Redis: %s\n"
 	       "Look at it: %s  (token for actions: %s)\n\n"
 	       "  export WARMQ_REDIS=%s WARMQ_URL=%s\n"
 	       "  warmq enqueue --upstream main --wait --body \\\n"
-	       "    '{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":64,"
+	       "    '{\"model\":\"%s\",\"max_tokens\":64,"
 	       "\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n\n"
 	       "Requests go to %s (%s%s). Configuration and logs: %s\n"
 	       "Ctrl-C stops everything%s.\n",
 	       fleet->redis_url, fleet->page_url, fleet->page_token, fleet->redis_url,
-	       fleet->page_url, fleet->upstream_url, args->dialect,
+	       fleet->page_url, model, fleet->upstream_url, args->dialect,
 	       args->upstream ? "" : ", simulated", fleet->directory,
 	       args->keep ? "" : " and removes it");
 	fflush(stdout);
@@ -128,13 +161,9 @@ run(struct cli *cli)
 		.keep = args->keep,
 	};
 	struct fleet fleet;
-	int code;
+	int code = check_args(args);
 
-	if (args->key_env && !getenv(args->key_env))
-		code = cli_fail(CLI_USAGE,
-		                "The variable %s is not set: put your key there.",
-		                args->key_env);
-	else
+	if (code == CLI_OK)
 		code = fleet_start(&fleet, &config);
 	free_port(&redis);
 	free_port(&page);

@@ -92,9 +92,8 @@ authority_host(struct span authority, struct span *ret_host)
 	return 0;
 }
 
-/* The host of an http(s) URL. */
-static int
-url_host(struct span url, struct span *ret_host)
+int
+config_url_host(struct span url, struct span *ret_host)
 {
 	static const struct span schemes[] = { { "https://", 8 }, { "http://", 7 } };
 	struct span rest = { 0 };
@@ -192,7 +191,7 @@ finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 	if (upstream->url[0] == '\0')
 		return fail(reterr, ERR_MALFORMED, "upstreams", upstream->name,
 		            "needs a url, such as https://api.anthropic.com");
-	if (url_host(span_from(upstream->url), &host) < 0)
+	if (config_url_host(span_from(upstream->url), &host) < 0)
 		return fail(
 			reterr, ERR_MALFORMED, "upstreams", upstream->name,
 			"needs a url of the form http(s)://host[:port][/base], without "

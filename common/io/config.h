@@ -218,6 +218,10 @@ MUST_USE int config_set(struct config *config, const char *path, struct span val
  * what needs to be seen whole.  Call once, last. */
 MUST_USE int config_finish(struct config *config, struct config_error *reterr);
 
+/* The host of http(s)://host[:port][/base]; ERR_MALFORMED of anything else, such as a URL
+ * with a user, a query or a fragment. */
+MUST_USE int config_url_host(struct span url, struct span *ret_host);
+
 /* First match in the file, then the built-in table, whose last entry is "*". */
 const struct config_model *config_model_find(const struct config *config,
                                              struct span model);
