@@ -71,7 +71,7 @@ export const dead = {
       param(at, "route") ? null : button("Retry all", "act", { path: "dead/retry", body: '{"all":true}', ask: `Queue all ${model.grouped(page.total)} dead jobs again, with their counters at 0?`, done: "Queued again." }),
       button("Drop chosen", "dead", { path: "dead/drop", ask: "Forget the chosen jobs for good, with what they asked?", done: "Dropped" }, { class: "danger" }),
       param(at, "route") ? null : button("Drop all", "act", { path: "dead/drop", body: '{"all":true}', ask: `Forget all ${model.grouped(page.total)} dead jobs for good, with what they asked?`, done: "Dropped." }, { class: "danger" })) : null),
-    h("p", { class: "quiet" }, page.total ? `${model.grouped(page.total)} jobs ended without a result. They keep what they asked, until they are retried or dropped.` : ""),
+    h("p", { class: "quiet" }, page.total ? `${model.grouped(page.total)} jobs ended without a result, of ${model.grouped(live.counts.dead)} that died since the queue began. They keep what they asked, until they are retried or dropped.` : ""),
     h("form", { class: "filters", role: "search", "data-do": "search" },
       h("label", { class: "grow" }, h("span", {}, "Route"), h("input", { name: "route", type: "search", placeholder: "all of them ( / )", value: param(at, "route", ""), "data-keep": "route", autocomplete: "off", "data-do": "filter" }))),
     table("Dead jobs", [

@@ -11,6 +11,10 @@ export function groupedIn(text) {
   return text.replace(/(?<![\w:.-])\d{4,}(?![\w:.-]*\w)/g, (digits) => grouped(Number(digits)));
 }
 
+export function tokens(count) {
+  return count === null || count === undefined ? "–" : `${grouped(count)} ${count === 1 ? "token" : "tokens"}`;
+}
+
 export function compact(value) {
   if (value === null || value === undefined) return "–";
   for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
@@ -254,7 +258,7 @@ export function age(ms, now) {
 export function failureWords(counts) {
   const kinds = [[counts.deferred, "refused (429, 529)"], [counts.retried, "failed"], [counts.unsent, "not sent"], [counts.recovered, "lost with a worker"]];
   const words = kinds.filter(([count]) => count > 0).sort((a, b) => b[0] - a[0]).map(([count, what]) => `${compact(count)} ${what}`);
-  return words.length ? `so far ${words.join(", ")}` : "none since the queue began";
+  return words.length ? `tries so far: ${words.join(", ")}` : "no try has failed";
 }
 
 // How often a job was handed back: "3 failed tries, 1 refusal"; "" if never.

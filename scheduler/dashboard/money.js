@@ -75,8 +75,8 @@ export function causeTable(ledger) {
   const priced = ledger.week.cost > 0;
   return table("Written tokens and their causes", [
     { label: "Cause", cell: (one) => [badge(one.avoidable ? "held" : "rest", model.causeWord(one.cause)), h("span", { class: "detail" }, one.meaning)] },
-    { label: "Written this hour", number: true, cell: (one) => model.grouped(one.now.written) },
-    { label: "Written this week", number: true, cell: (one) => model.grouped(one.written) },
+    { label: "Tokens written this hour", number: true, cell: (one) => model.grouped(one.now.written) },
+    { label: "Tokens this week", number: true, cell: (one) => model.grouped(one.written) },
     { label: "Paid in full", number: true, cell: (one) => model.grouped(one.full) },
     priced ? { label: "Price", number: true, cell: (one) => model.money(one.cost) } : null,
     priced ? { label: "More than reading", number: true, cell: (one) => one.avoidable && one.extra > 0 ? h("span", { class: "amber" }, model.money(one.extra)) : model.money(one.extra) } : null,
@@ -96,7 +96,7 @@ export function ledgerNotes(ledger, withSaved) {
 export function burstTable(ledger, withRoute) {
   const priced = ledger.bursts.some((one) => one.cost > 0);
   return table("Bursts", [
-    { label: "Began", cell: (one) => [model.moment(one.start_ms, ledger.now_ms), one.spike ? [" ", badge("held", "spike")] : null, one.open ? [" ", badge("later", "open")] : null] },
+    { label: "Began", cell: (one) => [model.moment(one.start_ms, ledger.now_ms), one.spike ? [" ", badge("held", "spike")] : null, one.open ? [" ", badge("later", "going on")] : null] },
     withRoute ? { label: "Route", cell: (one) => routeLink(one.route) } : null,
     { label: "Starts", number: true, cell: (one) => model.grouped(one.starts) },
     { label: "Writes", number: true, cell: (one) => [model.grouped(one.writes), one.extra_writes ? h("span", { class: "detail amber" }, ` ${model.grouped(one.extra_writes)} too many`) : null] },

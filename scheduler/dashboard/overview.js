@@ -119,7 +119,7 @@ export const overview = {
   read: () => ({ history: "history", ledger: ["ledger", 5000] }),
   show: (at, data, live, may) => {
     const now = live.now_ms, held = heldSum(live), history = data.history;
-    const [done, came, failed] = ["done", "admitted", "failed"].map((name) => model.lastMinute(history.at_ms, history[name]));
+    const [done, came] = ["done", "admitted"].map((name) => model.lastMinute(history.at_ms, history[name]));
     return [
       heading("Overview"),
       live.counts.admitted === 0 && live.all.families === 0 ? h("div", { class: "why later" }, h("strong", {}, "No job has come yet"),
@@ -137,8 +137,7 @@ export const overview = {
         tile("In flight", model.grouped(live.all.running), `${model.grouped(live.pools.reduce((sum, pool) => sum + pool.slots, 0))} slots`, "", "#/workers"),
         tile("Warm prefixes", model.grouped(live.all.warm), `of ${model.grouped(live.all.families - live.singles.families)} that jobs share`, "", "#/families?sort=state"),
         tile("Done a minute", done === null ? "–" : model.compact(done), came === null ? "" : `${model.compact(came)} came in`),
-        tile("Failed tries a minute", failed === null ? "–" : model.compact(failed), model.failureWords(live.counts), failed ? "amber" : ""),
-        tile("Dead letters", model.grouped(live.counts.dead_letters), `${model.grouped(live.counts.dead)} died since the queue began`, live.counts.dead_letters ? "red" : "", "#/dead"),
+        tile("Dead letters", model.grouped(live.counts.dead_letters), model.failureWords(live.counts), live.counts.dead_letters ? "red" : "", "#/dead"),
         tokensTile(history),
         moneyTiles(data.ledger)),
       data.ledger.week.cost > 0 ? h("div", { class: "pair" },

@@ -55,7 +55,7 @@ export const route = {
       drift && drift.kind !== "none" ? driftBox(drift, ledger) : null,
       facts([["Waiting", model.grouped(one.waiting)], ["In flight", model.grouped(one.running)], ["Jobs done", model.grouped(one.jobs_done)],
         ["Prefix hits", model.percent(one.prefix_hit_ratio)], ["Tokens read", model.percent(one.token_read_ratio)],
-        ["Read", model.grouped(one.read)], ["Written", model.grouped(one.written)], ["Uncached", model.grouped(one.uncached)],
+        ["Read", model.tokens(one.read)], ["Written", model.tokens(one.written)], ["Uncached", model.tokens(one.uncached)],
         one.singles ? ["Families of one job", model.grouped(one.singles), "nobody shares their prefix"] : null,
         ledger && ledger.routes[0].variants > 1 ? ["Price of the split", model.money(ledger.routes[0].split_cost), `${ledger.routes[0].variants} variants`] : null,
         ...(ledger && ledger.week.cost > 0 ? [["Paid this hour", model.money(ledger.this_hour.cost)], ["Paid this week", model.money(ledger.week.cost)], ["Avoidable this week", model.money(ledger.week.avoidable)]] : [])]),

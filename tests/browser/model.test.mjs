@@ -84,9 +84,13 @@ test("what is said again is one line with its number, and a new version never is
   assert.equal(model.timesWords({ times: 1 }), "");
 });
 
+test("tokens say that they are tokens", () => {
+  assert.deepEqual([0, 1, 14013, null].map(model.tokens), ["0 tokens", "1 token", "14,013 tokens", "–"]);
+});
+
 test("failures have words", () => {
-  assert.equal(model.failureWords({ deferred: 0, retried: 0, unsent: 0, recovered: 0 }), "none since the queue began");
-  assert.equal(model.failureWords({ deferred: 1200, retried: 3, unsent: 0, recovered: 1 }), "so far 1.2 k refused (429, 529), 3 failed, 1 lost with a worker");
+  assert.equal(model.failureWords({ deferred: 0, retried: 0, unsent: 0, recovered: 0 }), "no try has failed");
+  assert.equal(model.failureWords({ deferred: 1200, retried: 3, unsent: 0, recovered: 1 }), "tries so far: 1.2 k refused (429, 529), 3 failed, 1 lost with a worker");
   assert.equal(model.triesWords({ attempts: "3", deferrals: "1", recoveries: "0" }), "3 failed tries, 1 refusal (429, 529)");
   assert.equal(model.triesWords({}), "");
 });

@@ -1,6 +1,9 @@
 """Where prefixes are: the matrix, a prefix that is kept everywhere, its last hour."""
 
-from fleet import wait_until
+import json
+import re
+
+from fleet import long_text, wait_until
 from stack import Stack
 
 
@@ -64,6 +67,49 @@ def test_a_prefix_at_both_accounts_is_one_row_and_flagged(browser, tmp_path):
         metric = wait_until(lambda: "\nwarmq_prefixes_everywhere 1\n" in stack.metrics(),
                             "the gauge", 60)
         assert metric
+
+
+class Replicas(Stack):
+    """Three servers of one's own with the OpenAI API, each with a cache that nobody else reads."""
+
+    def write_config(self, dialect="openai-chat"):
+        super().write_config("openai-chat")
+        text = self.config.read_text()
+        self.config.write_text(re.sub("    (markers: auto|proof: canary)\n", "", text))
+
+
+def test_three_replicas_as_upstreams_are_three_places(browser, tmp_path):
+    def ask(route, upstream):
+        system = {"role": "system", "content": long_text(5000, f"{route} ")}
+        stack.enqueue([json.dumps({"model": "qwen", "max_tokens": 32, "messages": [
+            system, {"role": "user", "content": f"Question {n}"}]}) for n in range(10)],
+            "replies", route=route, upstream=upstream)
+        stack.collect(10, 60, "replies")
+
+    with Replicas(tmp_path, places=["vllm-2", "vllm-3"]) as stack:
+        stack.start_all(1, 30)
+        for upstream in ("main", "vllm-2"):
+            ask("rag", upstream)
+            ask("chat", upstream)
+        ask("alone", "main")
+        ask("rag", "vllm-3")  # now at each place to which its route sends jobs, as is `chat` at two
+        row = wait_until(lambda: next((one for one in rows(stack, route="rag") if len(one["cells"]) == 3
+                                       and all(cell["jobs_done"] == 10 for cell in one["cells"])), None),
+                         "three places", 60)
+        assert row["everywhere"] and {cell["place"] for cell in row["cells"]} == {"main", "vllm-2", "vllm-3"}
+        for cell in row["cells"]:
+            # These servers tell what they read, and of the rest that it was not cached.
+            assert cell["kept"] and cell["read"] > 7 * 4900 and cell["written"] == 0
+        assert [one["route"] for one in rows(stack, everywhere=1)].count("alone") == 0
+        ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 60 and one)(
+            stack.api("ledger")), "the ledger", 60)
+        paid = {one["cause"]: one["full"] for one in ledger["week"]["causes"]}
+        assert paid["other_place"] > 2.9 * 5000, "the second and third replica paid for it in full"
+        browser.open(stack.url + "#/places")
+        browser.wait("document.querySelectorAll('main table thead')[0].innerText.includes('vllm-3')")
+        browser.wait_text("at every place", "tr[data-row] td.name")
+        text = browser.eval("[...document.querySelectorAll('main table')][0].innerText")
+        assert text.count("10 requests") == 6 and text.count("warm for") == 6
 
 
 def test_of_many_prefixes_a_page_is_shown(browser, tmp_path):

@@ -199,6 +199,29 @@ def hour_causes(fleet, route):
     return causes
 
 
+def test_what_a_new_scheduler_cannot_know_is_unknown_and_sums_up(tmp_path):
+    """A route of more prefixes than are kept of it: of the oldest, whoever rules next has never
+    heard, and nobody can say why it was written again.  The newest is known."""
+    documents = [f"document {n} " for n in range(20)]
+    with Fleet(tmp_path, OPTIONS, knobs=QUICK) as fleet:
+        fleet.start_all()
+        for word in documents:
+            fleet.burst(prefix(word, 2), route="documents")
+        before = settled_causes(fleet, 40)
+        fleet.end("scheduler")
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        fleet.http("/knobs", {"evict_permille": 1000})
+        fleet.burst(prefix(documents[0], 1), route="documents")
+        fleet.burst(prefix(documents[-1], 1), route="documents")
+        causes = settled_causes(fleet, 42)
+        assert {name: causes[name] - before.get(name, 0) for name in causes} == {
+            **{name: 0 for name in before}, "unknown": causes["unknown"],
+            "evicted_early": causes["evicted_early"]}
+        assert min(causes["unknown"], causes["evicted_early"]) > 3900
+        assert sum(causes.values()) == fleet.stats()["tokens_written"]
+
+
 def test_what_is_written_behind_the_tools_of_the_provider_is_server_tool(tmp_path):
     tools = [{"type": "web_search_20250305", "name": "web_search"}]
 
