@@ -6,13 +6,10 @@ can_read(const struct cache_lookup *lookup, uint32_t block)
 	uint32_t index =
 		cache_store_find(lookup->store, lookup->request->scope, lookup->shard,
 	                         lookup->request->blocks[block].hash);
-	const struct cache_entry *entry;
 
-	if (index == CACHE_STORE_NONE)
-		return false;
-	entry = &lookup->store->entries[index];
-	return lookup->now_us >= entry->node.readable_us &&
-	       !cache_store_is_gone(entry, lookup->now_us, lookup->grace_us);
+	return index != CACHE_STORE_NONE &&
+	       cache_store_is_readable(&lookup->store->entries[index], lookup->now_us,
+	                               lookup->grace_us);
 }
 
 static bool

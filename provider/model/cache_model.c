@@ -96,7 +96,8 @@ is_gone(const struct cache_model *model, const struct cache_entry *entry)
 static bool
 is_readable(const struct cache_model *model, const struct cache_entry *entry)
 {
-	return model->now_us >= entry->node.readable_us && !is_gone(model, entry);
+	return cache_store_is_readable(entry, model->now_us,
+	                               model->config.knobs.grace_us);
 }
 
 static void

@@ -145,6 +145,14 @@ cache_store_is_gone(const struct cache_entry *entry, uint64_t now_us, uint64_t g
 	       now_us - entry->node.expires_us >= grace_us;
 }
 
+bool
+cache_store_is_readable(const struct cache_entry *entry, uint64_t now_us,
+                        uint64_t grace_us)
+{
+	return now_us >= entry->node.readable_us &&
+	       !cache_store_is_gone(entry, now_us, grace_us);
+}
+
 void
 cache_store_refresh(struct cache_entry *entry, uint64_t start_us)
 {

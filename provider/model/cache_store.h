@@ -49,6 +49,10 @@ uint32_t cache_store_take(struct cache_store *store, uint64_t scope, uint32_t sh
 bool cache_store_is_gone(const struct cache_entry *entry, uint64_t now_us,
                          uint64_t grace_us);
 
+/* Whether its lag is over, and it is not gone. */
+bool cache_store_is_readable(const struct cache_entry *entry, uint64_t now_us,
+                             uint64_t grace_us);
+
 /* A request that started at `start_us` used it: its TTL begins anew. */
 void cache_store_refresh(struct cache_entry *entry, uint64_t start_us);
 
