@@ -3,6 +3,7 @@
 #include "cli/verbs.h"
 
 #include "common/buffer.h"
+#include "common/io/redis_url.h"
 #include "common/io/standard.h"
 
 #include <errno.h>
@@ -208,7 +209,7 @@ run_verb(const struct verb *verb, int argc, char **argv)
 	if (!cli->redis)
 		cli->redis = getenv("WARMQ_REDIS");
 	if (!cli->redis || !*cli->redis)
-		cli->redis = "redis://127.0.0.1:6379";
+		cli->redis = REDIS_URL_DEFAULT;
 	cli_catch_signals();
 	return verb->run(cli);
 }

@@ -33,15 +33,6 @@ add(struct content *content, enum block_kind kind)
 static void
 compose(const struct answer *answer, struct content *content)
 {
-	enum {
-		AUTO,
-		TEXT,
-		THINKING,
-		TOOL_USE,
-		CITATIONS,
-		SERVER_TOOL,
-		UNKNOWN_DELTA
-	};
 	uint64_t wish = settings_get(answer->settings, SETTINGS_ANSWER);
 
 	*content = (struct content){ .text = BUFFER_INIT(BUFFER_SIZE_DEFAULT) };

@@ -54,9 +54,6 @@ append_head(const struct answer *answer, const char *object, struct buffer *out)
 static bool
 is_tool(const struct answer *answer)
 {
-	enum {
-		TOOL_USE = 3
-	};
 	uint64_t wish = settings_get(answer->settings, SETTINGS_ANSWER);
 
 	return wish == SETTINGS_ANSWER_TOOL_USE ||

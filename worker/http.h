@@ -21,8 +21,6 @@
 
 #include <uv.h>
 
-#define HTTP_ERROR_SIZE 256
-
 struct http;
 struct http_exchange;
 struct curl_slist;

@@ -32,7 +32,6 @@
 #define PROTOCOL_TOKENS_MAX    99999999 /* of one call; what says more counts as this */
 #define PROTOCOL_UNTIL_NONE    99999999999999ULL /* "no end" in `until` */
 #define PROTOCOL_UNKNOWN       (-1)              /* of a usage; not the same as 0 */
-#define PROTOCOL_ANCESTORS_MAX 3
 
 enum protocol_band {
 	PROTOCOL_HIGH,

@@ -9,8 +9,6 @@
 #include "common/base.h"
 #include "common/error.h"
 
-#define WHEN_TEXT_SIZE 25 /* "2026-11-04T12:00:00.000Z" and its zero */
-
 MUST_USE int when_parse_rfc3339(struct span text, uint64_t *ret_ms);
 MUST_USE int when_parse_http(struct span text, uint64_t *ret_ms);
 

@@ -1,6 +1,7 @@
 #include "common/io/config_table.h"
 
 #include "common/io/config_value.h"
+#include "common/io/redis_url.h"
 
 static const char *const dialect_words[] = { "anthropic", "openai-chat", "raw", NULL };
 static const char *const auth_words[] = { "none", "x-api-key", "bearer", "api-key",
@@ -28,7 +29,7 @@ const struct config_key config_table_keys[] = {
 	{ ROW(ROOT, NAME, "namespace"), FIELD(config, namespace), .initial = "warmq",
 	  .help = "What every key in Redis begins with." },
 	{ ROW(ROOT, TEXT, "redis"), FIELD(config, redis), .min = 1,
-	  .initial = "redis://127.0.0.1:6379",
+	  .initial = REDIS_URL_DEFAULT,
 	  .help = "Where Redis is: `redis://[user:password@]host[:port][/db]` or "
 	          "`unix://[user:password@]/path[?db=n]`. `WARMQ_REDIS` in the "
 	          "environment wins." },
