@@ -365,6 +365,45 @@ def test_a_long_wait_shows_how_far_it_is_on_a_terminal_only(server, scheduler, i
     assert "\033[K" not in on_terminal(*words, "--json")
 
 
+def test_a_wait_whose_time_is_up_says_so_by_its_status(server):
+    id = server.client.xadd("warmq:jobs", {"upstream": "main", "body": "{}"})
+    for words in (["wait", id, "--timeout", "50ms"],
+                  ["enqueue", "--upstream", "main", "--body", "{}", "--wait", "--wait-timeout",
+                   "50ms"]):
+        assert says(5, *words, server=server) == (
+            "warmq: 1 of 1 jobs have not ended yet; they go on. Wait again with `warmq wait ID`.\n")
+
+
+def test_an_answer_that_a_full_disk_cut_off_is_not_whole(server):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([WARMQ, "enqueue", "--upstream", "main", "--body", "{}"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120,
+                              env={**os.environ, "WARMQ_REDIS": server.url})
+    assert done.returncode == 1 and "Cannot write the answer: No space left" in done.stderr
+    assert server.client.xlen("warmq:jobs") == 1, "it was done all the same, as the sentence says"
+
+
+def test_lines_of_any_system_are_one_job_each(server):
+    code, out, err = run("enqueue", "--upstream", "main", "--file", "-", server=server,
+                         input='{"a":1}\r\n\n{"a":2}\n{"a":3}')
+    assert (code, err) == (0, "") and len(out.splitlines()) == 3
+    assert [fields["body"] for _, fields in server.client.xrange("warmq:jobs")] == [
+        '{"a":1}', '{"a":2}', '{"a":3}']
+
+
+def test_enqueue_answers_ids_in_json_too(server):
+    code, out, err = run("enqueue", "--upstream", "main", "--file", "-", "--json", server=server,
+                         input="{}\n{}\n")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"ids": [id for id, _ in server.client.xrange("warmq:jobs")]}
+
+
+def test_a_job_with_a_reply_list_is_not_waited_for(server):
+    assert "Use one of the two" in says(2, "enqueue", "--upstream", "main", "--body", "{}", "--wait",
+                                        "--reply", "me", server=server)
+    assert server.client.xlen("warmq:jobs") == 0
+
+
 def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(server):
     id = server.client.xadd("warmq:jobs", {"upstream": "main", "body": "{}"})
     process = subprocess.Popen([WARMQ, "wait", id, "--redis", server.url], stdout=subprocess.PIPE,
