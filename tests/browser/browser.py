@@ -4,9 +4,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+
+from waiting import PATIENCE  # noqa: E402
+
 CHROMIUM = os.environ.get("WARMQ_CHROMIUM", "/usr/bin/chromium")
 
 
@@ -58,7 +63,7 @@ class Browser:
         return self.do("eval", js=js)
 
     def wait(self, js, seconds=60):
-        self.do("wait", js=js, ms=int(seconds * 1000))
+        self.do("wait", js=js, ms=int(seconds * PATIENCE * 1000))
 
     def text(self, selector="main"):
         return self.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")

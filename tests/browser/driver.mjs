@@ -24,7 +24,7 @@ const does = {
     if (context) await context.close();
     errors = [];
     context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
-    context.setDefaultTimeout(120000);
+    context.setDefaultTimeout(240000);
     page = await context.newPage();
     page.on("pageerror", (error) => errors.push(String(error)));
     page.on("console", (message) => {
@@ -44,8 +44,8 @@ const does = {
       await new Promise((resolve) => { setTimeout(resolve, 50); });
     }
   },
-  click: ({ selector }) => page.click(selector, { timeout: 60000 }),
-  fill: ({ selector, text }) => page.fill(selector, text, { timeout: 60000 }),
+  click: ({ selector }) => page.click(selector, { timeout: 240000 }),
+  fill: ({ selector, text }) => page.fill(selector, text, { timeout: 240000 }),
   press: ({ text }) => page.keyboard.press(text),
   size: ({ width, height }) => page.setViewportSize({ width, height }),
   media: ({ dark }) => page.emulateMedia({ colorScheme: dark ? "dark" : "light" }),

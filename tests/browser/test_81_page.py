@@ -97,8 +97,11 @@ def test_nothing_that_users_write_becomes_markup(browser, tmp_path):
 
 
 def test_every_view_is_accessible_in_both_colours(browser, tmp_path):
-    with Stack(tmp_path, knobs={"job_ms": 2000}) as stack:
+    with Stack(tmp_path) as stack:
         stack.start_all(1, 6)
+        stack.send(6)
+        stack.collect(6, 60, "to-6")
+        stack.http("/knobs", {"job_ms": 600000})
         stack.send(40)
         stack.enqueue(["{}"], reply="dead")
         family = wait_until(lambda: stack.family().get("tokens") and stack.family(),

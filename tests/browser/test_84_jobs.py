@@ -20,7 +20,7 @@ def rows_of(browser):
 
 
 def test_jobs_are_found_by_route_and_state(browser, tmp_path):
-    with Stack(tmp_path, knobs={"job_ms": 20000}) as stack:
+    with Stack(tmp_path, knobs={"job_ms": 600000}) as stack:
         stack.start_all(1, 4)
         triage = set(stack.send(12, "triage"))
         wait_until(lambda: listed(stack, "running", "triage")["total"] == 4, "four running", 60)

@@ -240,28 +240,23 @@ scheduler:
             self.start_worker(f"worker-{number}", slots)
         self.await_workers(workers)
 
-    def enqueue(self, bodies, reply="results", upstream="main", together=False, **fields):
-        """XADDs all of them, as fast as Redis takes them; returns the ids in order.
-        `together`: 50 in a transaction, so that however busy the machine is, none is alone."""
+    def enqueue(self, bodies, reply="results", upstream="main", **fields):
+        """XADDs all of them, as fast as Redis takes them; returns the ids in order.  50 in a
+        transaction, so that however busy the machine is, none comes alone."""
         ids = []
         words = [word for field in fields.items() for word in field]
         for start in range(0, len(bodies), 50):
             chunk = bodies[start:start + 50]
-            if together:
-                self.redis.send("MULTI")
+            self.redis.send("MULTI")
             for body in chunk:
                 self.redis.send("XADD", "warmq:jobs", "*", "upstream", upstream, "reply",
                                 reply, *words, "body", body)
-            if together:
-                self.redis.send("EXEC")
-                for _ in range(len(chunk) + 1):  # OK, and a "queued" each
-                    self.redis.read()
-                answers = self.redis.read()
-            else:
-                answers = [self.redis.read() for _ in chunk]
-            for answer in answers:
+            self.redis.send("EXEC")
+            for _ in range(len(chunk) + 1):  # OK, and a "queued" each
+                self.redis.read()
+            for answer in self.redis.read():
                 assert isinstance(answer, bytes), answer
-            ids += [answer.decode() for answer in answers]
+                ids.append(answer.decode())
         return ids
 
     def pop_results(self, results, reply="results"):
@@ -286,7 +281,7 @@ scheduler:
     def burst(self, bodies, seconds=60, **fields):
         """Enqueues and collects; all must be done. Returns (results in order, seconds)."""
         started = time.monotonic()
-        ids = self.enqueue(bodies, together=True, **fields)
+        ids = self.enqueue(bodies, **fields)
         results = self.collect(len(bodies), seconds)
         took = time.monotonic() - started
         for id in ids:

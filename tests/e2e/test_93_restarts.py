@@ -109,7 +109,7 @@ def test_a_scheduler_that_dies_while_a_prefix_is_written_has_it_written_once(tmp
     with Fleet(tmp_path, knobs={**KNOBS, "keep_waiting": True}) as fleet:
         fleet.start_all(1, 60)
         owner = fleet.redis("HGET", "warmq:meta", "owner")
-        ids = fleet.enqueue(bodies_of(0, 60), together=True)
+        ids = fleet.enqueue(bodies_of(0, 60))
         await_writer(fleet)
         fleet.kill("scheduler")
         fleet.start_scheduler("successor")
@@ -126,7 +126,7 @@ def test_a_worker_that_dies_while_it_writes_is_followed_by_one_other_writer(tmp_
     results = {}
     with Fleet(tmp_path, knobs={**KNOBS, "keep_waiting": True}) as fleet:
         fleet.start_all(1, 60)
-        ids = fleet.enqueue(bodies_of(0, 60), together=True)
+        ids = fleet.enqueue(bodies_of(0, 60))
         await_writer(fleet)
         fleet.kill("worker-1")
         wait_until(lambda: fleet.stats()["concurrency"] == 0, "the end of its request")

@@ -85,8 +85,7 @@ def test_programs_without_standard_streams_end_in_order(tmp_path):
 def leave_results_behind(fleet, count):
     """A worker that is killed with `count` paid results on its disk and none in Redis."""
     fleet.keep_waiting()
-    ids = fleet.enqueue([anthropic_body(f"{number}", PROMPT) for number in range(count)],
-                        together=True)
+    ids = fleet.enqueue([anthropic_body(f"{number}", PROMPT) for number in range(count)])
     fleet.await_requests(count)
     fleet.processes["redis"].send_signal(signal.SIGSTOP)
     fleet.keep_waiting(False)
@@ -147,8 +146,7 @@ def test_jobs_that_no_worker_can_send_do_not_end_the_hold_of_their_family(tmp_pa
     """Three leaders were "refused", by a provider that had never seen them."""
     with Fleet(tmp_path, knobs={"job_ms": 100}) as fleet:
         fleet.start_all()
-        fleet.enqueue([anthropic_body(f"strange {number}", PROMPT) for number in range(6)],
-                      together=True, handler="summarise")
+        fleet.enqueue([anthropic_body(f"strange {number}", PROMPT) for number in range(6)], handler="summarise")
         strange = fleet.collect(6)
         assert {result["reason"] for result in strange.values()} == {"unsupported"}
         fleet.burst([anthropic_body(f"{number}", PROMPT) for number in range(30)])

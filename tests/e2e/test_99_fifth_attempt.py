@@ -74,8 +74,7 @@ def test_jobs_of_an_upstream_that_has_left_the_configuration_are_named(tmp_path)
     with Fleet(tmp_path, aliases=("old",), knobs={"job_ms": 5}) as fleet:
         fleet.start_scheduler()
         fleet.await_ruler()
-        ids = fleet.enqueue([anthropic_body(f"{n}", PROMPT) for n in range(7)], upstream="old",
-                            together=True)
+        ids = fleet.enqueue([anthropic_body(f"{n}", PROMPT) for n in range(7)], upstream="old")
         wait_until(lambda: fleet.redis("HGET", "warmq:meta", "cursor") ==
                    f"{ids[-1]} 0".encode(), "admission")
         fleet.end("scheduler")
@@ -106,6 +105,6 @@ def test_an_upstream_that_no_worker_reaches_is_named(tmp_path):
         fleet.urls = {"old": f"http://127.0.0.1:{free_port()}"}
         fleet.write_config()
         fleet.start_all()
-        fleet.enqueue([anthropic_body(f"{n}") for n in range(5)], upstream="old", together=True)
+        fleet.enqueue([anthropic_body(f"{n}") for n in range(5)], upstream="old")
         text = "5 jobs wait for the upstream old, which no worker of their pool reaches"
         wait_until(lambda: findings(fleet, "upstreams") == [text], "finding")

@@ -22,7 +22,7 @@ def test_a_backlog_that_an_account_keeps_leaves_the_slots_to_others(tmp_path):
         fleet.burst(bodies(5))
         fleet.http("/knobs", {"fault_next": "rate_limit", "fault_next_count": 1,
                               "retry_after_ms": 600000})
-        fleet.enqueue(bodies(400), together=True, reply="parked")
+        fleet.enqueue(bodies(400), reply="parked")
         wait_until(lambda: fleet.redis("HGET", "warmq:budget:main:sonnet-4", "parked_until"),
                    "429")
         wait_until(lambda: fleet.stats()["concurrency"] == 0, "end of what ran")
@@ -65,7 +65,7 @@ def test_the_doctor_names_a_pool_from_which_nobody_claims(tmp_path):
         fleet.start_all()
         fleet.burst(bodies(3))
         assert findings() == []
-        fleet.enqueue(bodies(7), route="nightly-mail", together=True)
+        fleet.enqueue(bodies(7), route="nightly-mail")
         wait_until(findings, "finding")
         assert findings() == [
             "7 jobs wait in the pool night, and no worker claims from it"]
@@ -81,7 +81,7 @@ def test_a_dialect_that_is_changed_under_waiting_jobs_is_named(tmp_path):
     with Fleet(tmp_path, knobs={"job_ms": 1, "latency_ms": 1}) as fleet:
         fleet.start_scheduler()
         fleet.await_ruler()
-        ids = fleet.enqueue(bodies(3), together=True)
+        ids = fleet.enqueue(bodies(3))
         wait_until(lambda: fleet.redis("HGET", "warmq:meta", "cursor") ==
                    f"{ids[-1]} 0".encode(), "the jobs to be admitted")
         fleet.write_config("openai-chat")
@@ -108,7 +108,7 @@ def test_each_of_many_accounts_pays_for_its_own_jobs(tmp_path):
         fleet.await_ruler()
         for upstream in upstreams:
             fleet.enqueue([anthropic_body(upstream, model=f"m{number}") for number in range(9)],
-                          upstream=upstream, together=True)
+                          upstream=upstream)
         wait_until(lambda: fleet.redis("HLEN", "warmq:families") == 270, "families")
         paid = {record.split(b"|")[2] for record in fleet.redis("HVALS", "warmq:families")}
         assert len(paid) == 270
