@@ -38,9 +38,10 @@ def at_once(browser, selector):
 
 
 def test_because_its_prefix_is_being_written(browser, tmp_path):
-    with Stack(tmp_path, "    hold_max: 10m", {"keep_waiting": True}) as stack:
+    with Stack(tmp_path, "    hold_max: 10m\n    first_byte: 20m", {"keep_waiting": True}) as stack:
         stack.start_all(1, 20)
-        stack.send(20)
+        stack.enqueue([anthropic_body(f"Question {n}", long_text(6000, "triage "))
+                       for n in range(20)], route="triage", hold_max="10m")
         stack.await_blocked("being written")
         follow(browser, stack, "being written",
                "One request is writing the prefix; the others wait until they can read it, "
@@ -105,9 +106,12 @@ def test_because_there_is_no_worker(browser, tmp_path):
 
 def test_because_the_output_budget_is_used_up(browser, tmp_path):
     limits = "    class_limits:\n      sonnet:\n        otpm: 4000\n"
-    with Stack(tmp_path, limits, {"job_ms": 600000}) as stack:
-        stack.start_all(1, 20)
-        stack.send(30, max_tokens=1000)
+    with Stack(tmp_path, limits) as stack:
+        stack.start_all(1, 100)
+        stack.send(6, max_tokens=1000, reply="first")
+        stack.collect(6, 120, "first")
+        stack.http("/knobs", {"job_ms": 600000})
+        stack.send(200, max_tokens=1000)
         stack.await_blocked("budget", seconds=60)
         browser.open(stack.url)  # which limit binds, with its number, before anybody clicks
         browser.wait_text("allows 4,000 output tokens a minute, and they are used up", ".reasons")

@@ -51,7 +51,7 @@ def test_jobs_are_found_by_route_and_state(browser, tmp_path):
 
         # One of those that wait: where, and what stands between it and a start.
         browser.do("hash", hash=f"#/job/{sorted(review)[0]}")
-        browser.wait_text("waits for a free slot in the pool default", ".why")
+        browser.wait_text("the slots of the pool default work on other prefixes first", ".why")
         browser.wait_text("It was enqueued for main, route review.")
         browser.wait_text("It waits in the queue of its family")
 
