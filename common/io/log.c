@@ -96,14 +96,53 @@ add_number(struct line *line, int64_t number)
 	add_text(line, digits);
 }
 
-/* JSON knows no \x: those bytes become \u00NN, which text_escape's form maps to. */
+static void
+add_code(struct line *line, uint32_t code)
+{
+	char text[16];
+
+	if (code < 0x10000)
+		(void)snprintf(text, sizeof text, "\\u%04x", (unsigned)code);
+	else
+		(void)snprintf(text, sizeof text, "\\u%04x\\u%04x",
+		               (unsigned)(0xd800 + ((code - 0x10000) >> 10)),
+		               (unsigned)(0xdc00 + (code & 0x3ff)));
+	add_text(line, text);
+}
+
+static int
+hex_value(char digit)
+{
+	return digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10;
+}
+
+/* Adds what the \xNN at `escaped` say together, if that is a character, else the first
+ * byte as if it were one; answers how many of them that were. */
+static size_t
+add_bytes(struct line *line, const char *escaped)
+{
+	char bytes[4];
+	size_t count = 0, len;
+	uint32_t code;
+
+	while (count < sizeof bytes && escaped[0] == '\\' && escaped[1] == 'x') {
+		bytes[count++] =
+			(char)(hex_value(escaped[2]) << 4 | hex_value(escaped[3]));
+		escaped += 4;
+	}
+	VERIFY(count > 0);
+	len = text_character((struct span){ bytes, count }, &code);
+	add_code(line, len > 0 ? code : (unsigned char)bytes[0]);
+	return MAX(len, 1);
+}
+
+/* JSON knows no \x: its \u is for characters. */
 static void
 add_json_escaped(struct line *line, const char *escaped)
 {
 	for (const char *at = escaped; *at; at++) {
 		if (at[0] == '\\' && at[1] == 'x') {
-			add_text(line, "\\u00");
-			at++;
+			at += 4 * add_bytes(line, at) - 1;
 		} else if (at[0] == '\\') {
 			add(line, at++, 2);
 		} else {

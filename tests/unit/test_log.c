@@ -64,7 +64,9 @@ START_TEST(log_json_lines_parse_whatever_the_values)
 	json_t *object;
 
 	start(true, LOG_LEVEL_INFO);
-	log_info("job done", LOG_TEXT("ref", "\xff\x1b\n\"\\ caf\xc3\xa9"),
+	log_info("job done",
+	         LOG_TEXT("ref", "\xff\x1b\n\"\\ caf\xc3\xa9 "
+	                         "\xe2\x80\xae\xf3\xa0\x81\x81\xe2\x80"),
 	         LOG_NUMBER("took_ms", 12), LOG_BOOL("late", false));
 	ck_assert_int_gt(read(reader, text, sizeof text - 1), 0);
 	object = json_loads(text, 0, NULL);
@@ -72,7 +74,8 @@ START_TEST(log_json_lines_parse_whatever_the_values)
 	ck_assert_str_eq(json_string_value(json_object_get(object, "event")), "job done");
 	ck_assert_str_eq(json_string_value(json_object_get(object, "level")), "info");
 	ck_assert_str_eq(json_string_value(json_object_get(object, "ref")),
-	                 "\xc3\xbf\x1b\n\"\\ caf\xc3\xa9");
+	                 "\xc3\xbf\x1b\n\"\\ caf\xc3\xa9 "
+	                 "\xe2\x80\xae\xf3\xa0\x81\x81\xc3\xa2\xc2\x80");
 	ck_assert_int_eq(json_integer_value(json_object_get(object, "took_ms")), 12);
 	ck_assert(json_is_false(json_object_get(object, "late")));
 	json_decref(object);
