@@ -52,7 +52,8 @@ struct answer_limit {
 };
 
 struct answer_headers {
-	uint64_t now_ms;
+	uint64_t now_ms;        /* the caller's; from the header Date on the server's */
+	uint64_t retry_at_ms;   /* retry-after as a date; 0: it was none */
 	int64_t retry_after_ms; /* retry-after-ms before retry-after; ANSWER_UNKNOWN */
 	bool retry_after_exact; /* from retry-after-ms */
 	int should_retry;       /* x-should-retry: 1, 0, or ANSWER_UNKNOWN */

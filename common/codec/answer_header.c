@@ -86,19 +86,34 @@ answer_duration(struct span text)
 	return total;
 }
 
+static int64_t
+until(uint64_t at_ms, uint64_t now_ms)
+{
+	return at_ms > now_ms ? MIN((int64_t)(at_ms - now_ms), RETRY_AFTER_MAX_MS) : 0;
+}
+
 /* Seconds, whole or not, or an HTTP date. */
 static int64_t
-retry_after(struct span value, uint64_t now_ms)
+retry_after(struct answer_headers *headers, struct span value)
 {
 	struct span rest = value;
-	uint64_t at_ms;
 	int64_t ms;
 
-	if (when_parse_http(value, &at_ms) == 0)
-		ms = at_ms > now_ms ? (int64_t)(at_ms - now_ms) : 0;
-	else if (!take_decimal(&rest, &ms) || rest.len > 0)
+	headers->retry_at_ms = 0;
+	if (when_parse_http(value, &headers->retry_at_ms) == 0)
+		return until(headers->retry_at_ms, headers->now_ms);
+	if (!take_decimal(&rest, &ms) || rest.len > 0)
 		return ANSWER_UNKNOWN;
 	return MIN(ms, RETRY_AFTER_MAX_MS);
+}
+
+/* A date is one of the server's clock, whatever ours says. */
+static void
+read_date(struct answer_headers *headers, struct span value)
+{
+	if (when_parse_http(value, &headers->now_ms) == 0 && headers->retry_at_ms > 0 &&
+	    !headers->retry_after_exact)
+		headers->retry_after_ms = until(headers->retry_at_ms, headers->now_ms);
 }
 
 static int64_t
@@ -249,7 +264,9 @@ answer_header(struct answer_headers *headers, struct span name, struct span valu
 		}
 	} else if (name_is(name, "retry-after")) {
 		if (!headers->retry_after_exact)
-			headers->retry_after_ms = retry_after(value, headers->now_ms);
+			headers->retry_after_ms = retry_after(headers, value);
+	} else if (name_is(name, "date")) {
+		read_date(headers, value);
 	} else if (name_is(name, "x-should-retry")) {
 		headers->should_retry = name_is(value, "true")    ? 1
 		                        : name_is(value, "false") ? 0

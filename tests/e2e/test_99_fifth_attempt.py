@@ -2,9 +2,10 @@
 
 import http.client
 import json
+import signal
 import socket
 
-from fleet import Fleet, anthropic_body, long_text, wait_until
+from fleet import BUILD, Fleet, anthropic_body, long_text, wait_until
 
 from ports import free_port
 
@@ -108,3 +109,52 @@ def test_an_upstream_that_no_worker_reaches_is_named(tmp_path):
         fleet.enqueue([anthropic_body(f"{n}") for n in range(5)], upstream="old")
         text = "5 jobs wait for the upstream old, which no worker of their pool reaches"
         wait_until(lambda: findings(fleet, "upstreams") == [text], "finding")
+
+
+# ---- clocks ------------------------------------------------------------------------------
+
+class WrongClocks(Fleet):
+    """Each program has a wall clock of its own, which can be set at any time."""
+
+    def start(self, name, *words):
+        if name != "provider":
+            clock = self.directory / f"{name}.clock"
+            if not clock.exists():
+                self.step(name, 0)
+            words = ("env", f"LD_PRELOAD={BUILD}/tests/lib/other_clock.so",
+                     f"OTHER_CLOCK={clock}", *words)
+        return super().start(name, *words)
+
+    def end(self, name, number=signal.SIGTERM, seconds=15):
+        """A Redis whose clock went back takes hours to stop in order."""
+        super().end(name, signal.SIGKILL if name == "redis" else number, seconds)
+
+    def step(self, name, seconds):
+        (self.directory / f"{name}.clock").write_text(f"{seconds:<12}")
+
+
+def test_clocks_that_differ_by_hours_and_step_cost_nothing(tmp_path):
+    """Of all programs, also while jobs are held for a prefix that is being written."""
+    knobs = {"latency_ms": 400, "job_ms": 50, "prefill_tokens_per_second": 0}
+    with WrongClocks(tmp_path, knobs=knobs) as fleet:
+        fleet.step("worker-1", 5 * 3600)
+        fleet.step("worker-2", -7 * 3600)
+        fleet.step("scheduler", 2 * 3600)
+        fleet.kill("redis")
+        fleet.step("redis", 4 * 3600)
+        fleet.start_redis()
+        fleet.start_all(workers=2, slots=20)
+        steps = [("scheduler", 12 * 3600), ("scheduler", -10 * 3600), ("worker-1", -90000),
+                 ("redis", 0)]
+        for number, step in enumerate(steps):
+            before = fleet.stats()
+            fleet.enqueue([anthropic_body(f"{n}", long_text(2000, f"part {number} "))
+                           for n in range(20)], together=True)
+            wait_until(lambda: fleet.stats()["concurrency"] > 0, "the one that writes")
+            fleet.step(*step)
+            results = fleet.collect(20, 30).values()
+            assert {result["state"] for result in results} == {"done"}, step
+            assert {result["delivery"] for result in results} == {1}, step
+            assert {result["attempts"] for result in results} == {0}, step
+            assert all(300 < result["total_ms"] < 20000 for result in results), step
+            assert fleet.stats()["writes"] - before["writes"] == 1, step

@@ -13,15 +13,18 @@ import pytest
 
 from ports import free_port
 from store import wait_until
-from worker_rig import KEY, MESSAGE, enqueue, events_of, family, provider, start, wait_result
+from worker_rig import BUILD, KEY, MESSAGE, enqueue, events_of, family, provider, start, wait_result
 
+OTHER_CLOCK = os.path.join(BUILD, "tests", "lib", "other_clock.so")
 NGHTTPX = shutil.which("nghttpx", path=os.environ["PATH"] + ":/usr/sbin")
 
 
-def certify(folder, names="DNS:localhost,IP:127.0.0.1"):
-    """A certificate that is its own authority, in `cert` and `key`."""
+def certify(folder, names="DNS:localhost,IP:127.0.0.1", made_s=0):
+    """A certificate that is its own authority, in `cert` and `key`, for two days from now or
+    from then on."""
+    (folder / "clock").write_text(str(made_s))
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+        ["env", f"LD_PRELOAD={OTHER_CLOCK}", f"OTHER_CLOCK={folder / 'clock'}", "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
          "/CN=localhost", "-addext", f"subjectAltName={names}",
          "-keyout", str(folder / "key"), "-out", str(folder / "cert")],
         check=True, capture_output=True)
@@ -33,7 +36,14 @@ def proxy(provider, tmp_path):
     if not NGHTTPX or not shutil.which("openssl"):
         pytest.skip("nghttpx (nghttp2-proxy) or openssl is not installed")
     certify(tmp_path)
-    port, log = free_port(), tmp_path / "access"
+    port = free_port()
+    with proxy_at(port, provider, tmp_path) as log:
+        yield port, log
+
+
+@contextlib.contextmanager
+def proxy_at(port, provider, tmp_path):
+    log = tmp_path / "access"
     process = subprocess.Popen(
         [NGHTTPX, f"--frontend=127.0.0.1,{port}", f"--backend=127.0.0.1,{provider.port}",
          "--accesslog-format=$remote_port $alpn", f"--accesslog-file={log}",
@@ -46,9 +56,11 @@ def proxy(provider, tmp_path):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     wait_until(listens, "nghttpx to listen")
-    yield port, log
-    process.kill()
-    process.wait()
+    try:
+        yield log
+    finally:
+        process.kill()
+        process.wait()
 
 
 def environment(tmp_path):
@@ -81,6 +93,29 @@ def test_a_certificate_of_nobody_is_refused_before_the_key_is_sent(store, provid
     store.open(jobs)
     wait_until(lambda: store.past(id).get("deferrals") == "1", "the job to come back")
     assert "certificate" in store.past(id)["why"].lower() and provider.requests == []
+
+
+@pytest.mark.skipif(not NGHTTPX, reason="nghttpx (nghttp2-proxy) is not installed")
+@pytest.mark.parametrize("made_s, word", [(-864000, "expired"), (864000, "not yet valid")])
+def test_jobs_wait_until_a_certificate_is_valid_again(store, provider, start, tmp_path, made_s,
+                                                      word):
+    certify(tmp_path, made_s=made_s)
+    port = free_port()
+    env = environment(tmp_path)
+    env["SSL_CERT_FILE"] = str(tmp_path / "trusted")
+    with proxy_at(port, provider, tmp_path):
+        shutil.copy(tmp_path / "cert", tmp_path / "trusted")
+        start(slots=1, url=f"https://127.0.0.1:{port}", env=env)
+        jobs = family()
+        id, = enqueue(store, jobs)
+        store.open(jobs)
+        wait_until(lambda: store.past(id).get("deferrals") == "1", "the job to come back")
+        assert word in store.past(id)["why"] and provider.requests == []
+    certify(tmp_path)
+    with proxy_at(port, provider, tmp_path):
+        shutil.copy(tmp_path / "cert", tmp_path / "trusted")
+        wait_until(lambda: (store.promote(), store.result(id))[1], "the result", 30)
+        assert wait_result(store, id)["attempts"] == 0
 
 
 # ---- a server of the test's own, frame by frame ------------------------------------------

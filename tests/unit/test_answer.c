@@ -201,6 +201,43 @@ START_TEST(answer_waits_as_long_as_it_is_told)
 }
 END_TEST
 
+/* Clocks of workers differ from a provider's by hours; its answers tell its own. */
+START_TEST(answer_waits_by_the_clock_of_the_server)
+{
+	static const struct {
+		const char *date, *until;
+		int64_t ms;
+	} cases[] = {
+		{ "Wed, 04 Nov 2026 05:00:00 GMT", "Wed, 04 Nov 2026 05:00:20 GMT",
+		  20000 },
+		{ "Wed, 04 Nov 2026 23:00:00 GMT", "Wed, 04 Nov 2026 23:00:07 GMT",
+		  7000 },
+		{ "Wed, 04 Nov 2026 23:00:00 GMT", "Wed, 04 Nov 2026 22:59:00 GMT", 0 },
+		{ "Wed, 04 Nov 2026 23:00:00 GMT", "3", 3000 },
+		{ "today", "Wed, 04 Nov 2026 12:00:20 GMT", 20000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		ck_assert_int_eq(classify(429, "",
+		                          HEADERS("date", cases[i].date, "retry-after",
+		                                  cases[i].until))
+		                         .after_ms,
+		                 cases[i].ms);
+		ck_assert_int_eq(classify(429, "",
+		                          HEADERS("Retry-After", cases[i].until, "Date",
+		                                  cases[i].date))
+		                         .after_ms,
+		                 cases[i].ms);
+	}
+	ck_assert_int_eq(classify(429, "",
+	                          HEADERS("retry-after-ms", "40", "date",
+	                                  "Wed, 04 Nov 2026 05:00:00 GMT", "retry-after",
+	                                  "Wed, 04 Nov 2026 06:00:00 GMT"))
+	                         .after_ms,
+	                 40);
+}
+END_TEST
+
 START_TEST(answer_obeys_x_should_retry)
 {
 	ck_assert_uint_eq(classify(500, "", HEADERS("x-should-retry", "false")).kind,
@@ -367,7 +404,7 @@ SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_a_400_that_names_what_we_added_is_our_own_doing,
            answer_that_is_no_json_is_of_something_else_or_broken_or_bytes,
            answer_a_marker_of_the_job_s_own_is_its_own_fault,
-           answer_waits_as_long_as_it_is_told, answer_obeys_x_should_retry,
-           answer_reads_the_limits_of_both_vendors,
+           answer_waits_as_long_as_it_is_told, answer_waits_by_the_clock_of_the_server,
+           answer_obeys_x_should_retry, answer_reads_the_limits_of_both_vendors,
            answer_durations_as_vendors_write_them,
            answer_texts_say_what_happened_and_what_now)
