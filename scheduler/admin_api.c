@@ -64,6 +64,11 @@ admin_api_serve_session(struct admin *admin, const struct http_server_request *r
 	                     span_from(functions_library_version));
 	ruler_view_json_text(&response->body, "namespace",
 	                     span_from(admin->config->namespace));
+	ruler_view_json_open(&response->body, "upstreams", '[');
+	for (size_t i = 0; i < admin->config->upstreams_count; i++)
+		ruler_view_json_text(&response->body, NULL,
+		                     span_from(admin->config->upstreams[i].name));
+	ruler_view_json_close(&response->body, ']');
 	ruler_view_json_bool(&response->body, "read_only",
 	                     config->read_only || !admin->token[0]);
 	ruler_view_json_bool(&response->body, "reveal",

@@ -206,6 +206,8 @@ report_write(struct report *report, const struct report_facts *facts,
 	add_usage(out, &facts->usage);
 	add_number(out, "attempts", facts->attempts);
 	add_number(out, "delivery", facts->delivery);
+	if (facts->sent_ms > 0)
+		add_number(out, "sent_ms", facts->sent_ms);
 	if (facts->first_ms > 0)
 		add_number(out, "first_ms", facts->first_ms);
 	add_number(out, "total_ms", facts->total_ms);

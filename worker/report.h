@@ -45,6 +45,7 @@ struct report_facts {
 	struct protocol_usage usage;
 	uint32_t attempts; /* real failures before this run */
 	uint32_t delivery; /* this run's number, from 1 */
+	uint64_t sent_ms;  /* when its request left, Redis clock; 0: none did */
 	uint64_t first_ms; /* from sending to the first event; 0 unknown */
 	uint64_t total_ms;
 };

@@ -76,6 +76,7 @@ struct report_facts
 run_facts(const struct run *run, const char *state)
 {
 	uint64_t now_ms = run->context->now_ms(run->context->data);
+	uint64_t sent_ms = run->context->redis_ms(run->sent_ms, run->context->data);
 
 	return (struct report_facts){
 		.id = run_id(run),
@@ -86,6 +87,7 @@ run_facts(const struct run *run, const char *state)
 		.usage = run->outcome.usage,
 		.attempts = run->load ? run->load->attempts : 0,
 		.delivery = run->load ? run->load->deliveries + 1 : 1,
+		.sent_ms = run->sent_ms > 0 ? sent_ms : 0,
 		.first_ms = run->first_ms > 0 ? run->first_ms - run->sent_ms : 0,
 		.total_ms = run->sent_ms > 0 ? now_ms - run->sent_ms : 0,
 	};

@@ -130,7 +130,7 @@ function show() {
   }
   if (!app.data || !app.live) return;
   const knows = app.live.phase !== "standing by" || view.fromRedis;
-  render($("main"), lateBox(), phaseBox(app.live.phase, view), knows ? view.show(app.at, app.data, app.live, may()) : h("div", { class: "heading" }, h("h1", {}, view.title)));
+  render($("main"), lateBox(), phaseBox(app.live.phase, view), knows ? view.show(app.at, app.data, app.live, may(), app.session) : h("div", { class: "heading" }, h("h1", {}, view.title)));
   if (app.at.view === "overview" && knows) drawCharts(rangeOf(app.at), app.data.history, app.data.ledger, eventsOf(app.data.ledger));
   performance.mark("warmq-data");
 }

@@ -59,6 +59,7 @@ export const families = {
   read: (at) => ({ page: `families${query({ sort: param(at, "sort"), order: param(at, "order"), show: param(at, "show", "families"), blocked: param(at, "blocked"), q: param(at, "q"), offset: param(at, "offset") })}`, ledger: ["ledger", 5000] }),
   show: (at, { page, ledger }, live, may) => [
     heading("Families", h("span", { class: "quiet" }, `${model.grouped(page.total)} shown of ${model.grouped(page.all.families)}`)),
+    h("p", { class: "quiet" }, "A family is the jobs of a route that share one prefix at one account: while one request writes it into the provider's cache, the others are held."),
     h("form", { class: "filters", role: "search", "data-do": "search" },
       h("label", { class: "grow" }, h("span", {}, "Find"), h("input", { name: "q", type: "search", placeholder: "route, id, pool or account ( / )", value: param(at, "q", ""), "data-keep": "search", autocomplete: "off", "data-do": "filter" })),
       select("show", "Show", SHOWN, param(at, "show", "families")),

@@ -52,7 +52,7 @@ export const job = {
     h("p", {}, badge(TONES[one.state] || "rest", one.state), one.family || (one.past && one.past.family) ? [" in ", familyLink(one.family || one.past.family, one.fields && one.fields.route ? `${one.fields.route} ${shortId(one.family || one.past.family)}` : null)] : null),
     (one.queues || []).map((queue, index) => [index === 0 && !(one.past && one.past.family) ? h("p", { class: "quiet" }, one.queues.length > 1 ? "It is in one of these queues of its route:" : "It is in this queue of its route:") : null,
       h("p", {}, familyLink(queue.id, `${queue.route} ${shortId(queue.id)}`), `: ${model.grouped(queue.waiting || 0)} wait, ${model.grouped(queue.running || 0)} run`), whyBox(queue, live.now_ms)]),
-    section("Its story", h("ol", { class: "notes" }, model.story(one).map(([ms, sentence]) =>
+    section("Its story", h("ol", { class: "notes story" }, model.story(one).map(([ms, sentence]) =>
       h("li", {}, h("time", {}, ms ? model.day(ms) : ""), h("span", {}, sentence))))),
     one.fields ? section("What it was enqueued with", facts(Object.entries(one.fields).map(([name, value]) => [name, value]))) : null,
     one.result ? section("Its result", h("pre", {}, JSON.stringify(one.result, null, 2)), one.result.body_hidden ? h("p", { class: "quiet" }, "Its body is shown to those who have the token, if scheduler.reveal is set.") : null) : null,

@@ -351,10 +351,13 @@ export function story(job) {
   if (job.state === "running") steps.push([null, `It runs now in slot ${job.slot} of session ${job.session} as ${roleWord(job.role)}, delivery ${job.delivery}.`]);
   if (job.state === "waiting") steps.push([null, past.family ? "It waits in the queue of its family, before those that came later." : "It waits in the queue of its family."]);
   if (job.state === "dead") steps.push([job.dead_ms, `It died: ${past.reason || "unknown"}. ${past.why || ""}`.trim()]);
-  const result = job.result;
-  if (result && result.first_ms !== undefined) steps.push([null, `Its request${result.model ? ` for ${result.model}` : ""}${result.upstream ? ` at ${result.upstream}` : ""} had its first event after ${duration(result.first_ms)}.`]);
-  if (result && result.usage) steps.push([null, `It read ${grouped(result.usage.read)} tokens, wrote ${grouped(result.usage.written)}, had ${grouped(result.usage.uncached)} in full and ${grouped(result.usage.output)} as its answer.`]);
-  if (result) steps.push([null, `It ended${result.total_ms !== undefined ? ` ${duration(result.total_ms)} after it was sent` : ""}: ${result.state || job.state}${result.reason ? `, ${result.reason}` : ""}${result.text ? ` (${result.text})` : ""}${result.delivery > 1 ? `, in delivery ${result.delivery}` : ""}.`]);
+  const result = job.result, sent = result && result.sent_ms;
+  const at = (ms) => (sent && ms !== undefined ? sent + ms : null);
+  if (result && !back && result.attempts > 0) steps.push([null, `It was handed back before: ${triesWords(result)}.`]);
+  if (sent) steps.push([sent, `Its request${result.delivery > 1 ? ` (the job's start number ${result.delivery})` : ""} left${job.enqueued_ms ? `, ${duration(Math.max(0, sent - job.enqueued_ms))} after it was enqueued` : ""}.`]);
+  if (result && result.first_ms !== undefined) steps.push([at(result.first_ms), `Its request${result.model ? ` for ${result.model}` : ""}${result.upstream ? ` at ${result.upstream}` : ""} had its first event after ${duration(result.first_ms)}.`]);
+  if (result && result.usage) steps.push([null, `It read ${tokens(result.usage.read)}, wrote ${grouped(result.usage.written)}, had ${grouped(result.usage.uncached)} in full and ${grouped(result.usage.output)} as its answer.`]);
+  if (result) steps.push([at(result.total_ms), `It ended${result.total_ms !== undefined ? ` ${duration(result.total_ms)} after it was sent` : ""}: ${result.state || job.state}${result.reason ? `, ${result.reason}` : ""}${result.text ? ` (${result.text})` : ""}${result.delivery > 1 ? `, in delivery ${result.delivery}` : ""}.`]);
   else if (["cancelled", "expired"].includes(job.state)) steps.push([null, `It was ${job.state}.`]);
   if (job.deadline_ms) steps.push([job.deadline_ms, "Its deadline."]);
   return steps;

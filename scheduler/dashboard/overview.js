@@ -112,18 +112,24 @@ function pastSection(range) {
       h("div", { class: "chart", "data-keep": `chart-${range}-${kind}` }, h("p", { class: "empty" }, "A line needs ten seconds."))))));
 }
 
+// What puts the first job in: with an upstream of the configuration, if it has one.
+function firstJob(session) {
+  const name = session && session.upstreams.length ? session.upstreams[0] : "NAME";
+  return `XADD ${session ? session.namespace : "warmq"}:jobs * upstream ${name} route ROUTE body '{…}'`;
+}
+
 export const rangeOf = (at) => (param(at, "range") === "week" ? "week" : "hour");
 
 export const overview = {
   title: "Overview",
   read: () => ({ history: "history", ledger: ["ledger", 5000] }),
-  show: (at, data, live, may) => {
+  show: (at, data, live, may, session) => {
     const now = live.now_ms, held = heldSum(live), history = data.history;
     const [done, came] = ["done", "admitted"].map((name) => model.lastMinute(history.at_ms, history[name]));
     return [
       heading("Overview"),
       live.counts.admitted === 0 && live.all.families === 0 ? h("div", { class: "why later" }, h("strong", {}, "No job has come yet"),
-        h("p", {}, "Put one in from any language: ", h("code", {}, "XADD warmq:jobs * upstream NAME route ROUTE body '{…}'"), ". ", live.pools.some((pool) => pool.slots > 0) ? "A worker is there." : ["No worker is there yet: start one with ", h("code", {}, "warmq-worker"), "."])) : null,
+        h("p", {}, "Put one in from any language: ", h("code", {}, firstJob(session)), ". ", live.pools.some((pool) => pool.slots > 0) ? "A worker is there." : ["No worker is there yet: start one with ", h("code", {}, "warmq-worker"), "."])) : null,
       live.hold ? null : h("div", { class: "why stuck" }, h("strong", {}, "Holding is off"), h("p", {}, "Every job starts at once, paced; prefixes are written more than once.")),
       live.hold && live.unheld.length ? h("div", { class: "why held" }, h("strong", {}, `Holding is off for ${live.unheld.length === 1 ? "one route" : `${live.unheld.length} routes`}`), h("p", {}, live.unheld.map((name, index) => [index ? ", " : "", routeLink(name)]), ": their jobs start at once, paced.")) : null,
       live.admits ? null : h("div", { class: "why stuck" }, h("strong", {}, "Nothing is admitted"), h("p", {}, "The cursor of the inbox is missing: warmq doctor --repair.")),

@@ -23,6 +23,7 @@ export const routes = {
   read: (at) => ({ page: `routes${query({ offset: param(at, "offset") })}`, ledger: ["ledger", 5000] }),
   show: (at, { page, ledger }, live) => [
     heading("Routes", h("span", { class: "quiet" }, `${model.grouped(page.total)} in memory`)),
+    h("p", { class: "quiet" }, "A route is what your jobs are called, or their upstream and model. Its families are its versions: a deploy that changes the prompt makes a new one."),
     table("Routes", [
       { label: "Route", class: "name", cell: (one) => [h("a", { href: model.makeHash("route", one.route), class: "strong" }, one.route), live.unheld.includes(one.route) ? [" ", badge("held", "not held")] : null, one.seen_ms ? h("span", { class: "detail" }, `last job ${model.age(one.seen_ms, page.now_ms)} ago`) : null] },
       { label: "Versions", number: true, cell: (one) => [model.grouped(one.families - one.singles), one.singles ? h("span", { class: "detail under" }, `+ ${model.grouped(one.singles)} of one job`) : null] },

@@ -122,6 +122,16 @@ test("a job tells its story in order", () => {
   assert.match(model.story({ enqueued_ms: 1, state: "running", slot: "3", session: "abc", role: "lead", delivery: 1 })[1][1], /slot 3 of session abc as writer/);
 });
 
+test("a job that was done says when each thing happened", () => {
+  const steps = model.story({ enqueued_ms: 5000, state: "done", result: { state: "done", upstream: "main", sent_ms: 7500, first_ms: 200, total_ms: 900, delivery: 2, attempts: 1,
+    usage: { read: 3000, written: 0, uncached: 1, output: 64 } } });
+  assert.deepEqual(steps.map(([at]) => at), [5000, null, 7500, 7700, null, 8400]);
+  assert.match(steps[1][1], /handed back before: 1 failed try\./);
+  assert.match(steps[2][1], /start number 2\) left, 2\.5 s after it was enqueued/);
+  assert.match(steps[4][1], /read 3,000 tokens, wrote 0, had 1 in full/);
+  assert.match(model.story({ enqueued_ms: 1, state: "done", result: { state: "done", total_ms: 9 } })[1][1], /ended 9 ms after/, "an older result");
+});
+
 test("what is paid an hour goes on from the hour before", () => {
   const sums = (cost, causes = []) => ({ cost, causes });
   const ledger = { now_ms: 3600000 * 10 + 900000, // a quarter past

@@ -96,6 +96,9 @@ def test_because_there_is_no_worker(browser, tmp_path):
     with Stack(tmp_path) as stack:
         stack.start_scheduler()
         stack.await_ruler()
+        browser.open(stack.url)  # what to do first, with a name of the configuration
+        browser.wait_text("XADD warmq:jobs * upstream main route ROUTE body", ".why")
+        browser.wait_text("No worker is there yet", ".why")
         stack.send(10)
         stack.await_blocked("no worker")
         follow(browser, stack, "no worker", "No live worker serves the pool default.")

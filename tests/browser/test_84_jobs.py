@@ -70,6 +70,8 @@ def test_the_story_of_a_job_has_its_failures_and_its_end(browser, tmp_path):
         assert result["attempts"] == 2 and result["delivery"] == 3
         assert "had its first event after" in story and "after it was sent: done" in story
         assert "in delivery 3" in story
+        assert int(job.split("-")[0]) < result["sent_ms"] < stack.api("overview")["now_ms"]
+        assert "Its request (the job's start number 3) left, " in story
         usage = result["usage"]
         assert f"had {usage['uncached']:,} in full and {usage['output']} as its answer" in story
         assert "why?" not in browser.text("main"), "no prompt without rights"

@@ -18,6 +18,7 @@ facts(void)
 		           .output = 2 },
 		.attempts = 1,
 		.delivery = 3,
+		.sent_ms = 1764450000123,
 		.total_ms = 40,
 	};
 }
@@ -43,7 +44,7 @@ START_TEST(report_says_what_is_known_and_null_where_tokens_are_not)
 	                 "\"upstream\":\"acme\",\"http_status\":200,\"format\":\"json\","
 	                 "\"body\":{\"x\":1},\"usage\":{\"read\":5,\"written\":0,"
 	                 "\"uncached\":null,\"output\":2},\"attempts\":1,\"delivery\":3,"
-	                 "\"total_ms\":40}");
+	                 "\"sent_ms\":1764450000123,\"total_ms\":40}");
 }
 END_TEST
 
