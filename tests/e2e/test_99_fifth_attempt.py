@@ -149,7 +149,7 @@ def test_clocks_that_differ_by_hours_and_step_cost_nothing(tmp_path):
         for number, step in enumerate(steps):
             before = fleet.stats()
             fleet.enqueue([anthropic_body(f"{n}", long_text(2000, f"part {number} "))
-                           for n in range(20)], together=True)
+                           for n in range(20)])
             wait_until(lambda: fleet.stats()["concurrency"] > 0, "the one that writes")
             fleet.step(*step)
             results = fleet.collect(20, 30).values()
