@@ -142,6 +142,7 @@ static const struct column place_columns[] = {
 	{ "STATE" },
 	{ "TOKENS", .is_number = true },
 	{ "RUNNING", .is_number = true },
+	{ "CACHE MARKER" },
 };
 
 static void
@@ -163,7 +164,8 @@ print_places(const json_t *row)
 				    id, text(place, "state"),
 				    tokens_text(number(place, "prefix_tokens"), tokens),
 				    cli_grouped((uint64_t)number(place, "in_flight"),
-		                                running) });
+		                                running),
+				    text(place, "marker") });
 	}
 	columns_print(&table, "    ");
 }

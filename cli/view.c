@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #define REASON_UNCACHEABLE 1 /* docs/PROTOCOL.md, lane record, column 3 */
+#define REASON_SMALL       2
+#define REASON_UNSHARED    3
 #define TEXT_SIZE          256
 
 static bool
@@ -252,15 +254,37 @@ family_row(const struct snapshot *snapshot, const char *family)
 		"prefix_tokens", (json_int_t)lane.tokens, "oldest_ms", MAX(age_ms, 0));
 }
 
+/* Who has the provider cache up to this place: `i` from the root, `is_own` the last. */
+static const char *
+marker_of(const struct protocol_family *family, const struct protocol_lane *lane,
+          unsigned i, bool is_own)
+{
+	if (family->marks & 1u << i)
+		return is_own && family->flags & PROTOCOL_MARKED ? "by its jobs"
+		                                                 : "by WarmQ";
+	if (is_own && family->flags & PROTOCOL_MARKED)
+		return "by its jobs";
+	if (lane->gate == PROTOCOL_LEAKY)
+		return "none: it was never read back";
+	if (lane->gate == PROTOCOL_BYPASS && lane->reason == REASON_SMALL)
+		return "none: below the minimum";
+	if (is_own && !(family->flags & PROTOCOL_MARKABLE))
+		return "none: not needed, no place for one, or off";
+	if (lane->gate == PROTOCOL_BYPASS && lane->reason == REASON_UNSHARED)
+		return "none: one job only so far";
+	return "none: not needed here";
+}
+
 static json_t *
 place_of(const struct snapshot *snapshot, const char *lane_id,
-         const struct protocol_lane *lane)
+         const struct protocol_lane *lane, const char *marker)
 {
 	char state[TEXT_SIZE];
 
 	print_state(lane, snapshot->now_ms, state, sizeof state);
-	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "place", lane_id, "state", state,
-	                 "generation", (json_int_t)lane->generation, "prefix_tokens",
+	return json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I}", "place", lane_id, "state",
+	                 state, "marker", marker, "generation",
+	                 (json_int_t)lane->generation, "prefix_tokens",
 	                 (json_int_t)lane->tokens, "in_flight", (json_int_t)lane->in_use,
 	                 "credits", (json_int_t)lane->credits);
 }
@@ -273,17 +297,20 @@ view_add_details(const struct snapshot *snapshot, json_t *row)
 	struct protocol_family record;
 	struct account account;
 	struct span px, node;
+	unsigned i = 0;
 
 	VERIFY(protocol_record_parse_family(snapshot_text(snapshot->families, family),
 	                                    &record) == 0);
 	px = record.px.len ? record.px : span_from(family);
-	while (protocol_list_next(&px, &node)) {
+	for (; protocol_list_next(&px, &node); i++) {
 		struct protocol_lane lane;
 		char lane_id[64];
 
 		snprintf(lane_id, sizeof lane_id, "%.*s.0", (int)node.len, node.data);
 		if (find_lane(snapshot, span_from(lane_id), &lane))
-			json_array_append_new(places, place_of(snapshot, lane_id, &lane));
+			json_array_append_new(
+				places, place_of(snapshot, lane_id, &lane,
+			                         marker_of(&record, &lane, i, !px.data)));
 	}
 	json_object_set_new(row, "places", places);
 	account_read(snapshot, record.budget, &account);

@@ -20,8 +20,9 @@
  * begins with it or whose route is it; NULL keeps all. */
 json_t *view_families(const struct snapshot *snapshot, const char *filter);
 
-/* Adds `places` (root to leaf, each with state, generation, prefix_tokens, in_flight,
- * credits), and `account` (pace, in_flight, limits) to such a row. */
+/* Adds `places` (root to leaf, each with state, marker: who set one there, or why there
+ * is none, generation, prefix_tokens, in_flight, credits), and `account` (pace,
+ * in_flight, limits) to such a row. */
 void view_add_details(const struct snapshot *snapshot, json_t *row);
 
 /* All live sessions: label, session, pool, slots, busy, seen_ms ago. */

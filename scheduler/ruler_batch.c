@@ -253,7 +253,8 @@ write_family(struct ruler *ruler, const struct ruler_family *family,
 	                 (family->stored_shared ? PROTOCOL_SHARED : 0) |
 	                 (family->opaque ? PROTOCOL_OPAQUE : 0) |
 	                 (ruler_unheld_has(ruler, family->route) ? PROTOCOL_UNHELD : 0) |
-	                 (family->markable ? PROTOCOL_MARKABLE : 0);
+	                 (family->markable ? PROTOCOL_MARKABLE : 0) |
+	                 (family->marked ? PROTOCOL_MARKED : 0);
 	struct buffer *text = &ruler->text;
 
 	buffer_clear(text);
@@ -298,6 +299,7 @@ write_families(struct ruler *ruler, struct call_list *out)
 		write_family(ruler, family, out);
 		family->stored = true;
 		family->stored_markable = family->markable;
+		family->stored_marked = family->marked;
 		family->stored_input = ruler_family_input(family);
 		family->stored_output = family->output_most;
 		family->stored_hold_max_ms = family->hold_max_ms;

@@ -143,6 +143,8 @@ merge_lineage(struct ruler *ruler, struct ruler_family *family,
 			node->flags |= LINEAGE_SHARED;
 	}
 	set_gates(family, &model.model);
+	family->marked |=
+		(job->lineage.nodes[job->lineage.count - 1].flags & LINEAGE_MARKED) != 0;
 	family->markable =
 		gates_if_shared(family, &model.model) & 1u << (family->lineage.count - 1);
 }
@@ -235,7 +237,8 @@ ruler_family_update(struct ruler *ruler, uint64_t now_ms, uint32_t place,
 
 	shared = family->lineage.nodes[family->lineage.count - 1].flags & LINEAGE_SHARED;
 	if (!was_named || family->markable != family->stored_markable ||
-	    gates != family->gates || shared != family->stored_shared ||
+	    family->marked != family->stored_marked || gates != family->gates ||
+	    shared != family->stored_shared ||
 	    family->hold_max_ms != family->stored_hold_max_ms ||
 	    is_off(family->stored_input, ruler_family_input(family)) ||
 	    family->stored_output != family->output_most)

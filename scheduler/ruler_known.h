@@ -62,6 +62,7 @@ struct ruler_family {
 	uint64_t ttl_ms;                          /* of its markers; 0: the model's */
 	bool stored_shared;
 	bool markable, stored_markable; /* its leaf may gate, once it is shared */
+	bool marked, stored_marked;     /* jobs of it have marked its end themselves */
 	uint32_t batch, batch_slot;     /* serial of the admit that names it, and where */
 	uint64_t seen_ms;               /* last admission */
 	uint64_t told; /* serial of the last batch of which the core was told */

@@ -402,6 +402,7 @@ recover_family(struct ruler *ruler, uint64_t now_ms, struct id128 id,
 	family->paused = record->flags & PROTOCOL_PAUSED;
 	family->opaque = record->flags & PROTOCOL_OPAQUE;
 	family->markable = family->stored_markable = record->flags & PROTOCOL_MARKABLE;
+	family->marked = family->stored_marked = record->flags & PROTOCOL_MARKED;
 	family->hold_max_ms = family->stored_hold_max_ms = record->hold_max_ms;
 	family->input = family->stored_input = (uint32_t)record->input;
 	family->input_is_whole = true;

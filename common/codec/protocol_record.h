@@ -26,7 +26,8 @@ enum protocol_flag {
 	PROTOCOL_SHARED = 2,
 	PROTOCOL_OPAQUE = 4,
 	PROTOCOL_UNHELD = 8,
-	PROTOCOL_MARKABLE = 16 /* a marker at its own end can pay, once it is shared */
+	PROTOCOL_MARKABLE = 16, /* a marker at its own end can pay, once it is shared */
+	PROTOCOL_MARKED = 32    /* jobs of it have marked its end themselves */
 };
 
 struct protocol_family {

@@ -436,3 +436,25 @@ def test_bash_completes_every_verb_and_every_option():
     lines = [("warmq", *verb.split(), "--") for verb in verbs()]
     for verb, offered in zip(verbs(), complete(*lines)):
         assert offered == set(re.findall(r"^  (--[a-z-]+)", page_of(verb), re.M)), verb
+
+
+def test_family_show_says_who_marks_each_place_or_why_nobody_does(server, scheduler, inbox):
+    user = [{"type": "text", "text": "A policy. " * 900, "cache_control": {"type": "ephemeral"}}]
+    jobs = {"ours": [asks("A policy. " * 700)] * 2, "theirs": [asks(user)] * 2,
+            "single": [asks("A policy. " * 800)], "short": [asks("A policy. " * 200)] * 2,
+            "never": [asks("A policy. " * 600)] * 2}
+    for route, bodies in jobs.items():
+        for it in bodies:
+            inbox.add(upstream="claude", route=route, body=json.dumps(it),
+                      **({"markers": "never"} if route == "never" else {}))
+
+    def markers(route):
+        code, out, _ = run("family", "show", route, "--json", server=server)
+        return code == 0 and json.loads(out)[0]["places"][-1]["marker"]
+
+    for route, marker in (("ours", "by WarmQ"), ("theirs", "by its jobs"),
+                          ("single", "none: one job only so far"),
+                          ("short", "none: below the minimum"),
+                          ("never", "none: not needed, no place for one, or off")):
+        wait_until(lambda: markers(route) == marker, f"{route} to be {marker}, not {markers(route)}")
+        assert marker in run("family", "show", route, server=server)[1]
