@@ -677,6 +677,97 @@ START_TEST(chain_chat_settings_enter_where_the_provider_renders_them)
 }
 END_TEST
 
+START_TEST(chain_chat_knows_what_a_warm_up_could_not_say)
+{
+#define FORM(form) CHAT("\"response_format\":{\"type\":\"" form "\"}")
+#define CHOICE(choice)                                                       \
+	"{\"messages\":[{\"role\":\"user\",\"content\":\"" PROSE             \
+	"\"},{\"role\":\"user\",\"content\":\"q\"}],\"tool_choice\":" choice \
+	",\"tools\":[{\"type\":\"function\"}]}"
+	static const struct {
+		const char *body;
+		enum tier tier;
+		uint32_t flag;
+		bool set;
+	} cases[] = {
+		{ FORM("text"), TIER_TOOLS, PART_FORMAT, false },
+		{ FORM("json_object"), TIER_TOOLS, PART_FORMAT, true },
+		{ CHOICE("\"auto\""), TIER_MESSAGES, PART_FORCED, false },
+		{ CHOICE("\"required\""), TIER_MESSAGES, PART_FORCED, true },
+		{ CHOICE("{\"type\":\"function\"}"), TIER_MESSAGES, PART_FORCED, true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct chain_shared shared = { CHAIN_SHARED_MESSAGES, 1 };
+		struct chain_rig built = chain_rig_build_as(DIALECT_OPENAI_CHAT,
+		                                            cases[i].body, NULL, shared);
+		const struct chain_node *node = chain_rig_node(&built, cases[i].tier);
+
+		ck_assert_ptr_nonnull(node);
+		ck_assert_msg(!!(node->px.flags & cases[i].flag) == cases[i].set, "%s",
+		              cases[i].body);
+		chain_rig_free_built(&built);
+	}
+}
+END_TEST
+
+START_TEST(chain_answers_of_tools_make_turns)
+{
+	static const char *const roles[] = { "assistant", "tool", "function" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
+		char body[4096];
+		struct chain_rig built;
+		struct part_own own;
+
+		(void)snprintf(body, sizeof body,
+		               "{\"messages\":[{\"role\":\"system\",\"content\":\"" PROSE
+		               "\"},{\"role\":\"%s\",\"content\":\"a\"},{\"role\":"
+		               "\"user\",\"content\":\"q\"}]}",
+		               roles[i]);
+		built = chain_rig_build_chat(body);
+		ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
+		ck_assert_msg(own.turns, "%s", roles[i]);
+		chain_rig_free_built(&built);
+	}
+}
+END_TEST
+
+/* It takes one of the provider's places, but no shared part can end inside a result. */
+START_TEST(chain_a_marker_inside_a_tool_result_is_counted_and_is_no_boundary)
+{
+	struct chain_rig built = chain_rig_build(
+		"{\"system\":\"" PROSE "\",\"messages\":[{\"role\":\"user\",\"content\":"
+		"[{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":[" DOC(
+			MARK) "]},{\"type\":\"text\",\"text\":\"q\"}]}]}");
+	struct part_own own;
+
+	ck_assert_ptr_null(chain_rig_node(&built, TIER_MESSAGES));
+	ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
+	ck_assert_uint_eq(own.explicit_count, 1);
+	chain_rig_free_built(&built);
+}
+END_TEST
+
+START_TEST(chain_of_an_object_with_very_many_keys_is_none)
+{
+	for (unsigned keys = 200; keys <= 201; keys++) {
+		struct buffer body = BUFFER_INIT(1 << 16);
+		struct chain_rig built;
+
+		(void)buffer_append_text(&body, "{\"system\":\"" PROSE "\"");
+		for (unsigned i = 1; i < keys; i++)
+			(void)buffer_append_format(&body, ",\"k%u\":1", i);
+		(void)buffer_append_byte(&body, '}');
+		built = chain_rig_build(buffer_text(&body));
+		ck_assert_uint_eq(built.chain.opaque,
+		                  keys > 200 ? CHAIN_TOO_LARGE : CHAIN_SPLITTABLE);
+		chain_rig_free_built(&built);
+		buffer_fini(&body);
+	}
+}
+END_TEST
+
 START_TEST(chain_chat_breakpoints_of_the_users_make_no_other_node)
 {
 #define BREAK ",\"prompt_cache_breakpoint\":{\"mode\":\"explicit\"}"
@@ -729,8 +820,11 @@ START_TEST(chain_estimates_count_bytes_from_the_root)
 END_TEST
 
 SUITE_MAIN("chain", chain_a_plain_body_becomes_three_pieces_and_a_tail,
-           chain_spelling_does_not_matter, chain_what_the_model_sees_matters,
-           chain_each_setting_enters_at_its_tier,
+           chain_chat_knows_what_a_warm_up_could_not_say,
+           chain_answers_of_tools_make_turns,
+           chain_a_marker_inside_a_tool_result_is_counted_and_is_no_boundary,
+           chain_of_an_object_with_very_many_keys_is_none, chain_spelling_does_not_matter,
+           chain_what_the_model_sees_matters, chain_each_setting_enters_at_its_tier,
            chain_fifty_tool_choices_share_one_system,
            chain_upstream_betas_and_lifetime_enter_at_tools,
            chain_a_shared_document_ends_inside_its_message,
