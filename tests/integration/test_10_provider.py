@@ -913,6 +913,19 @@ def test_fault_status_is_whatever_was_asked_for(provider, status, kind):
         ("server_error" if status >= 500 else "invalid_request_error")
 
 
+def test_an_overloaded_chat_is_a_503(provider):
+    provider.set(fault_next="overloaded", fault_next_count=1)
+    answer = provider.chat(chat_body())
+    assert (answer.status, answer.json()["error"]["type"]) == (503, "server_error")
+
+
+@pytest.mark.parametrize("answer", ["auto", "tool_use", "thinking"])
+def test_a_warm_up_stops_at_its_bound_whatever_answers_are_made_of(provider, answer):
+    provider.set(answer=answer)
+    reply = provider.message(message_body(max_tokens=0)).json()
+    assert (reply["content"], reply["stop_reason"]) == ([], "max_tokens")
+
+
 def test_script_of_faults_counts_down_and_survives_other_knobs(provider):
     provider.set(fault_next="server_error", fault_next_count=3)
     assert provider.message(message_body()).status == 500
@@ -997,8 +1010,14 @@ def test_fault_stall_holds_the_line(provider, stream):
                        {"anthropic-version": "2023-06-01"})
     response = connection.getresponse()
     assert response.status == 200
+    sock = connection.sock or response.fp.raw._sock
+    sock.settimeout(120 if stream else 0.05)
     if stream:
-        assert b"message_start" in response.read1()
+        first = response.read1()
+        assert b"message_start" in first and b"content_block" not in first
+        sock.settimeout(0.05)
+    with pytest.raises(socket.timeout):
+        response.read1()
     assert provider.stats()["concurrency"] == 1
     response.close()
     connection.close()
@@ -1007,9 +1026,11 @@ def test_fault_stall_holds_the_line(provider, stream):
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_fault_drip_is_slow_and_whole(provider, stream):
-    provider.set(fault_next="drip", fault_next_count=1, drip_bytes=40, drip_ms=1)
+    provider.set(fault_next="drip", fault_next_count=1, drip_bytes=40, drip_ms=5)
+    began = time.monotonic()
     answer = provider.message(message_body(stream=stream))
     assert answer.whole
+    assert time.monotonic() - began >= len(answer.bytes) // 40 * 0.003 > 0.02
     if stream:
         assert message_text(answer.events()).startswith("echo " + digest("Why?"))
     else:
