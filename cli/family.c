@@ -1,6 +1,7 @@
 #include "cli/act.h"
 #include "cli/columns.h"
 #include "cli/process.h"
+#include "cli/tail_writes.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 
@@ -226,6 +227,24 @@ print_page(const json_t *row)
 	}
 	print_places(row);
 	print_account(row);
+	if (number(row, "tail_writes_permille") > TAIL_WRITES_MUCH)
+		printf("  tail-writes: %lld %% of this route's input is written behind "
+		       "the "
+		       "shared part, by markers of\n  its jobs. Where no next turn of a "
+		       "conversation reads that, take those markers out.\n",
+		       (long long)number(row, "tail_writes_permille") / 10);
+}
+
+static int
+add_tail_writes(struct store *store, const struct snapshot *snapshot, json_t *row)
+{
+	uint64_t permille = 0;
+	int code = tail_writes_share(store, snapshot->now_ms,
+	                             span_from(text(row, "route")), &permille);
+
+	json_object_set_new(row, "tail_writes_permille",
+	                    json_integer((json_int_t)permille));
+	return code;
 }
 
 static int
@@ -244,12 +263,14 @@ run_show(struct cli *cli)
 	json_array_foreach(rows, i, row)
 	{
 		view_add_details(&snapshot, row);
-		if (!cli->json)
+		if (code == CLI_OK)
+			code = add_tail_writes(store, &snapshot, row);
+		if (code == CLI_OK && !cli->json)
 			print_page(row);
 	}
 	if (json_array_size(rows) == 0)
 		code = refuse_name(cli->argv[0]);
-	else if (cli->json)
+	else if (code == CLI_OK && cli->json)
 		cli_print_json(json_incref(rows));
 	json_decref(rows);
 	snapshot_fini(&snapshot);

@@ -458,3 +458,16 @@ def test_family_show_says_who_marks_each_place_or_why_nobody_does(server, schedu
                           ("never", "none: not needed, no place for one, or off")):
         wait_until(lambda: markers(route) == marker, f"{route} to be {marker}, not {markers(route)}")
         assert marker in run("family", "show", route, server=server)[1]
+
+
+@pytest.mark.parametrize("tail, share", [(400, 200), (100, 50), (0, 0)])
+def test_family_show_warns_of_markers_behind_the_shared_part(server, scheduler, inbox, tail, share):
+    enqueue(inbox, ["triage"], 2)
+    hour = int(inbox.redis.time()[0]) // 3600
+    row = f"10 10 10 9 600 250 150 64 0 0 0 0 0 first:1,100,0,0,0 tail:9,{tail // 2},0,0,0"
+    for back in (0, 1):
+        inbox.redis.hset(f"warmq:ledger:{hour - back}", "triage", row)
+    code, page, err = run("family", "show", "triage", server=server)
+    assert (code, err) == (0, "") and ("tail-writes: 20 %" in page) == (tail == 400), page
+    [row] = json.loads(run("family", "show", "triage", "--json", server=server)[1])
+    assert row["tail_writes_permille"] == share
