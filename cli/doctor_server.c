@@ -13,6 +13,7 @@
 #define VERSION_LEAST    7
 #define PRESSURE_PERCENT 90
 #define SKEW_MS          5000
+#define VALUE_MIN        (16u << 20) /* above any result, and any job by default */
 
 static bool
 line_is(struct span info, const char *name, const char *value)
@@ -222,6 +223,32 @@ say_refusal(struct doctor *doctor, const struct reply *reply)
 		           (int)MIN(text.len, 160), text.data);
 }
 
+/* A result is one value of one command: a Redis that takes no value so large hangs up on
+ * the worker that delivers it, again and again.  Managed servers hide CONFIG. */
+static int
+look_at_limit(struct doctor *doctor, const char *name)
+{
+	char command[DOCTOR_COMMAND_SIZE];
+	const struct reply *reply;
+	uint64_t limit;
+	int code = STORE_TRY(doctor->store, &reply, SPAN("CONFIG"), SPAN("GET"),
+	                     span_from(name));
+
+	if (code != CLI_OK)
+		return code;
+	if (text_parse_unsigned(reply_text(reply_at(reply, 1)), UINT64_MAX, &limit) ==
+	            0 &&
+	    limit > 0 && limit < VALUE_MIN)
+		doctor_say(doctor, DOCTOR_BAD, "limits",
+		           doctor_command(doctor, command,
+		                          "CONFIG SET %s %u (and in redis.conf)", name,
+		                          VALUE_MIN),
+		           "Redis takes no value above %llu KiB (%s): a larger result "
+		           "cannot be delivered, and its worker delivers nothing else",
+		           (unsigned long long)limit >> 10, name);
+	return CLI_OK;
+}
+
 static int
 look_at_functions(struct doctor *doctor)
 {
@@ -259,6 +286,10 @@ doctor_look_at_server(struct doctor *doctor)
 
 	if (code == CLI_OK)
 		code = look_at_clock(doctor);
+	if (code == CLI_OK)
+		code = look_at_limit(doctor, "proto-max-bulk-len");
+	if (code == CLI_OK)
+		code = look_at_limit(doctor, "client-query-buffer-limit");
 	if (code == CLI_OK)
 		code = look_at_functions(doctor);
 	return code;

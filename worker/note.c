@@ -57,6 +57,20 @@ say_shunned(struct span text)
 	          LOG_SPAN("upstream", upstream), LOG_SPAN("cause", text));
 }
 
+/* "ERR Protocol error: invalid bulk length": a value above proto-max-bulk-len. */
+static void
+say_error(struct span answer)
+{
+	if (memmem(answer.data, answer.len, "invalid bulk length", 19))
+		log_error("Redis takes no value as large as a result that is to be "
+		          "delivered; nothing is until its proto-max-bulk-len is raised",
+		          LOG_SPAN("answer", answer));
+	else
+		log_error("Redis answered what was not expected; what is held is read "
+		          "again",
+		          LOG_SPAN("answer", answer));
+}
+
 void
 note_log(const struct agent_command *command, const struct run *run)
 {
@@ -97,9 +111,7 @@ note_log(const struct agent_command *command, const struct run *run)
 		            LOG_SPAN("answer", command->text));
 		return;
 	case AGENT_NOTE_ERROR:
-		log_error("Redis answered what was not expected; what is held is read "
-		          "again",
-		          LOG_SPAN("answer", command->text));
+		say_error(command->text);
 		return;
 	case AGENT_NOTE_TIMEOUT:
 		log_warning("Redis did not answer; the connection is made anew",

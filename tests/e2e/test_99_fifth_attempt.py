@@ -158,3 +158,20 @@ def test_clocks_that_differ_by_hours_and_step_cost_nothing(tmp_path):
             assert {result["attempts"] for result in results} == {0}, step
             assert all(300 < result["total_ms"] < 20000 for result in results), step
             assert fleet.stats()["writes"] - before["writes"] == 1, step
+
+
+# ---- Redis -------------------------------------------------------------------------------
+
+def test_a_redis_that_takes_no_large_value_is_named_and_gets_the_result_later(tmp_path):
+    """It hangs up on whoever says one, so the worker delivers nothing else; nobody said so."""
+    with Fleet(tmp_path, knobs={"job_ms": 5, "output_tokens": 300000}) as fleet:
+        fleet.start_all()
+        fleet.redis("CONFIG", "SET", "proto-max-bulk-len", "1mb")
+        ids = fleet.enqueue([anthropic_body("large", max_tokens=300000)])
+        wait_until(lambda: "no value as large as a result" in fleet.log("worker-1"), "the log")
+        assert "Redis takes no value above 1024 KiB (proto-max-bulk-len)" in findings(
+            fleet, "limits")[0]
+        fleet.redis("CONFIG", "SET", "proto-max-bulk-len", "16mb")
+        assert len(json.dumps(fleet.collect(1)[ids[0]]["body"])) > 1 << 20
+        assert findings(fleet, "limits") == []
+        assert fleet.stats()["requests"] == 1, "it is paid for once"
