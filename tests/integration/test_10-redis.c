@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define DEADLINE_MS 10000
+#define DEADLINE_MS 120000
 
 /* One connection under test and what it reported. */
 struct probe {
@@ -93,8 +93,8 @@ options_for(struct probe *probe, const char *url)
 		.handlers = { on_ready, on_down },
 		.data = probe,
 		.client_name = "test",
-		.connect_timeout_ms = 2000,
-		.command_timeout_ms = 2000,
+		.connect_timeout_ms = 60000,
+		.command_timeout_ms = 60000,
 	};
 
 	ck_assert_int_eq(redis_url_parse(span_from(url), &options.url, message), 0);
@@ -394,16 +394,16 @@ START_TEST(redis_a_blocking_command_may_have_its_own_time)
 	struct redis_server server;
 	struct redis_options options;
 	struct probe probe;
-	struct span words[] = { SPAN("BLPOP"), SPAN("nothing"), SPAN("0.3") };
+	struct span words[] = { SPAN("BLPOP"), SPAN("nothing"), SPAN("1") };
 
 	redis_server_start(&server, NULL);
 	probe_init(&probe);
 	options = options_for(&probe, server.url);
-	options.command_timeout_ms = 100;
+	options.command_timeout_ms = 500;
 	probe_open(&probe, &options);
 	RUN_UNTIL(&probe, probe.ready == 1);
 	ck_assert_int_eq(
-		redis_command_within(probe.redis, 2000, words, 3, on_reply, &probe), 0);
+		redis_command_within(probe.redis, 60000, words, 3, on_reply, &probe), 0);
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL),
 	                 0); /* waits behind it, rightly */
 	RUN_UNTIL(&probe, probe.replies == 2);
@@ -499,8 +499,10 @@ meet(enum fake_manner manner, uint32_t answers, int error, const char *message)
 	(void)snprintf(url, sizeof url, "unix://%s", path);
 	fake_server_start(&fake, &probe.loop, path, manner, answers);
 	options = options_for(&probe, url);
-	options.connect_timeout_ms = 150;
-	options.command_timeout_ms = 150;
+	if (manner == FAKE_SILENT && answers < 2)
+		options.connect_timeout_ms = 150;
+	if (manner == FAKE_SILENT)
+		options.command_timeout_ms = 150;
 	probe_open(&probe, &options);
 	if (answers >= 2) { /* CLIENT SETNAME and PING */
 		RUN_UNTIL(&probe, probe.ready == 1);
@@ -551,7 +553,7 @@ START_TEST(redis_sync_answers_and_pipelines)
 
 	redis_server_start(&server, NULL);
 	url = url_of(server.url);
-	ck_assert_int_eq(redis_sync_open(&url, 2000, &sync, message), 0);
+	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), 0);
 	ck_assert_int_eq(redis_sync_append(sync, set, 3), 0);
 	ck_assert_int_eq(redis_sync_append(sync, get, 2), 0);
 	ck_assert_int_eq(redis_sync_next(sync, 0, &reply), 0);
@@ -568,7 +570,7 @@ START_TEST(redis_sync_answers_and_pipelines)
 	sync = redis_sync_close(sync);
 	redis_server_stop(&server, SIGKILL);
 
-	ck_assert_int_eq(redis_sync_open(&url, 2000, &sync, message), ERR_CONNECTION);
+	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), ERR_CONNECTION);
 	ck_assert_ptr_nonnull(strstr(message, server.socket));
 }
 END_TEST
@@ -584,11 +586,11 @@ START_TEST(redis_sync_says_why_the_greeting_failed)
 	redis_server_start(&server, with_password);
 	url = url_of(server.url);
 	(void)snprintf(url.password, sizeof url.password, "wrong");
-	ck_assert_int_eq(redis_sync_open(&url, 2000, &sync, message), ERR_UNSUPPORTED);
+	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), ERR_UNSUPPORTED);
 	ck_assert_ptr_nonnull(strstr(message, "refused AUTH: WRONGPASS"));
 	(void)snprintf(url.password, sizeof url.password, "pw");
 	url.database = 2;
-	ck_assert_int_eq(redis_sync_open(&url, 2000, &sync, message), 0);
+	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), 0);
 	sync = redis_sync_close(sync);
 	ck_assert_ptr_null(redis_sync_close(sync));
 	redis_server_stop(&server, SIGTERM);

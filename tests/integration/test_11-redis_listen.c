@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define DEADLINE_MS 15000
+#define DEADLINE_MS 120000
 
 struct hearing {
 	uv_loop_t loop;
@@ -47,7 +47,7 @@ speak_to(struct hearing *hearing, const struct redis_url *url)
 {
 	char message[REDIS_SYNC_MESSAGE_SIZE] = "";
 
-	ck_assert_msg(redis_sync_open(url, 2000, &hearing->speaker, message) == 0, "%s",
+	ck_assert_msg(redis_sync_open(url, 60000, &hearing->speaker, message) == 0, "%s",
 	              message);
 }
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DEADLINE_MS     10000
+#define DEADLINE_MS     120000
 #define ANSWER_SIZE     (1 << 16)
 #define CONNECTIONS_MAX 32
 #define CROWD           (5 * CONNECTIONS_MAX)

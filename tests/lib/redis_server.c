@@ -15,7 +15,7 @@
 
 #define SKIP         77
 #define WORDS_MAX    32
-#define READY_MS_MAX 15000
+#define READY_MS_MAX 120000
 
 static const char *
 find_program(void)

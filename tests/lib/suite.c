@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define TIMEOUT_S 60 /* for one case, on a machine that does other things, too */
+#define TIMEOUT_S 300 /* for one case, on a machine that does other things, too */
 
 int
 suite_run(const char *name, struct suite_list tests, struct suite_list deaths,
@@ -16,6 +16,7 @@ suite_run(const char *name, struct suite_list tests, struct suite_list deaths,
 	int failed;
 
 	tcase_set_timeout(living, TIMEOUT_S);
+	tcase_set_timeout(dying, TIMEOUT_S);
 	tcase_set_tags(dying, "death");
 	tcase_add_checked_fixture(living, before, after);
 	for (size_t i = 0; i < tests.count; i++)

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 120000
 
 static char *const no_environment[] = { NULL };
 
