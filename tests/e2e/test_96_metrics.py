@@ -340,9 +340,14 @@ def dashboard_and_rules(seen):
     """Prometheus understands them, and there is something to see in nearly all panels."""
     wrong = {name: health for name, health in seen.rules().items() if health != "ok"}
     assert not wrong
-    empty = [expression for expression in expressions() if not seen.query(
-        expression.replace("$pool", ".*").replace("$route", ".*"))]
-    assert set(empty) <= NOTHING_TO_SEE
+
+    def is_filled():
+        """A scrape may have come too late for the last moment."""
+        empty = {expression for expression in expressions() if not seen.query(
+            expression.replace("$pool", ".*").replace("$route", ".*"))}
+        return empty <= NOTHING_TO_SEE
+
+    wait_until(is_filled, "something to see in nearly all panels")
 
 
 def story_of_rulers(fleet, seen):
