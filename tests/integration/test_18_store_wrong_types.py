@@ -240,8 +240,10 @@ def test_the_library_asks_for_every_command_with_which_it_writes_4():
 
 
 def refused(client, name, command):
-    """What the call answers, without this command; nothing may have changed."""
+    """What the call answers, without this command; nothing may have changed. A library that
+    was just loaded has asked for nobody's rights yet."""
     store, s = fresh(client)
+    client.function_load(library_plain(), replace=True)
     before = snapshot(client, ())
     client.execute_command("ACL", "SETUSER", "default", f"-{command}")
     try:
@@ -264,6 +266,23 @@ def test_a_call_whose_user_may_not_say_one_command_does_nothing_4(redis_server):
         assert "may not say SREM; nothing was done" in refused(client, name, "srem")
     store, s = fresh(client)
     CALLS["settle"](store, s)
+    client.flushall()
+    client.close()
+
+
+def test_rights_are_not_asked_for_with_every_call_4(redis_server):
+    """It takes a quarter of a job's life: of one caller, once a second."""
+    client = redis.Redis(unix_socket_path=redis_server, decode_responses=True)
+    store, s = fresh(client)
+    each = len(written()[0])
+    counts = library_plain().replace("if not may(", "if redis.call('PING') and not may(")
+    client.function_load(counts, replace=True)
+    client.config_resetstat()
+    for _ in range(20):
+        CALLS["beat"](store, s)
+    asked = client.info("commandstats")["cmdstat_ping"]["calls"]
+    assert asked % each == 0 and 1 <= asked // each < 10
+    client.function_load(library_plain(), replace=True)
     client.flushall()
     client.close()
 
