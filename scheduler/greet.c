@@ -119,19 +119,26 @@ is_passing(struct span refusal)
 	return false;
 }
 
+static const char *
+refusal_advice(struct span refusal)
+{
+	if (is_passing(refusal))
+		return "Say `warmq doctor`; it is tried again.";
+	if (memmem(refusal.data, refusal.len, "already exists", 14))
+		return "Another library of this Redis has a function of that name: "
+		       "FUNCTION LIST says which, FUNCTION DELETE removes it.";
+	return "The user needs the right to FUNCTION LOAD (see OPERATIONS.md).";
+}
+
 /* Whoever ended for a refusal that passes would be missed when it has passed. */
 static void
 refuse_library(struct greet *greet, struct span refusal)
 {
-	bool passes = is_passing(refusal);
 
 	(void)snprintf(greet->message, sizeof(greet->message),
 	               "Redis does not load the functions: %.*s %s",
-	               (int)MIN(refusal.len, 160), refusal.data,
-	               passes ? "Say `warmq doctor`; it is tried again."
-	                      : "The user needs the right to FUNCTION LOAD (see "
-	                        "OPERATIONS.md).");
-	finish(greet, passes ? ERR_AGAIN : ERR_UNSUPPORTED, greet->message);
+	               (int)MIN(refusal.len, 160), refusal.data, refusal_advice(refusal));
+	finish(greet, is_passing(refusal) ? ERR_AGAIN : ERR_UNSUPPORTED, greet->message);
 }
 
 static void

@@ -175,3 +175,16 @@ def test_a_redis_that_takes_no_large_value_is_named_and_gets_the_result_later(tm
         assert len(json.dumps(fleet.collect(1)[ids[0]]["body"])) > 1 << 20
         assert findings(fleet, "limits") == []
         assert fleet.stats()["requests"] == 1, "it is paid for once"
+
+
+def test_a_function_of_ours_that_another_library_has_is_named(tmp_path):
+    """The rights of the user were blamed."""
+    with Fleet(tmp_path) as fleet:
+        fleet.redis("FUNCTION", "LOAD", "#!lua name=theirs\nredis.register_function("
+                    "'warmq_claim', function() return 1 end)")
+        fleet.start_scheduler()
+        wait_until(lambda: fleet.processes["scheduler"].poll() is not None, "its end")
+        assert "FUNCTION DELETE removes it" in fleet.log("scheduler")
+        fleet.redis("FUNCTION", "DELETE", "theirs")
+        fleet.start_scheduler()
+        fleet.await_ruler()
