@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define READY_MS  15000 /* for each program */
+#define READY_MS  60000 /* for each program, on a machine that does other things, too */
 #define LOOK_MS   10
 #define GRACE_MS  3000
 #define PATH_SIZE 512

@@ -92,13 +92,13 @@ class Stack:
 
     def run(self, *words, **more):
         done = subprocess.run(words, cwd=self.directory, capture_output=True, text=True,
-                              timeout=120, **more)
+                              timeout=600, **more)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
     def end(self):
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(timeout=120) == 0, self.read_log()
+        assert self.process.wait(timeout=600) == 0, self.read_log()
 
 
 def assert_shown(shown, said, local=str):
@@ -157,7 +157,7 @@ def test_the_demo_prints_the_table_that_is_shown():
     table = README.split("prints\n", 1)[1].split("\n`./dev help`")[0]
     done = subprocess.run([BUILD / "cli" / "warmq", "demo", "--only", "warmq", "--jobs", "2",
                            "--slots", "2", "--job-ms", "50", "--prefix-tokens", "3000"],
-                          capture_output=True, text=True, timeout=120, check=True)
+                          capture_output=True, text=True, timeout=600, check=True)
 
     def labels(text):
         rows = re.findall(r"^ {2,}(\S.*?)  +\S", text, re.M)

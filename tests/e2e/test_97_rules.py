@@ -79,7 +79,7 @@ def schema_says(board, directory):
     path = directory / "board.json"
     path.write_text(json.dumps(board), encoding="utf-8")
     done = subprocess.run(["node", BROWSER / "grafana.mjs", path], capture_output=True, text=True,
-                          timeout=120, check=False)
+                          timeout=600, check=False)
     assert done.returncode == ("as Grafana's schema has it" not in done.stdout), done.stderr
     return done.stdout
 
