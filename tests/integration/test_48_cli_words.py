@@ -458,6 +458,13 @@ def test_family_show_says_who_marks_each_place_or_why_nobody_does(server, schedu
                           ("never", "none: not needed, no place for one, or off")):
         wait_until(lambda: markers(route) == marker, f"{route} to be {marker}, not {markers(route)}")
         assert marker in run("family", "show", route, server=server)[1]
+    # Who has marked stays known, to the next scheduler too, though one job of it does not.
+    scheduler.terminate()
+    scheduler.start()
+    last = inbox.add(upstream="claude", route="theirs", body=json.dumps(asks("A policy. " * 900)),
+                     hold_max="5s")
+    wait_until(lambda: inbox.meta("cursor") == f"{last} 0", "admission")
+    assert markers("theirs") == "by its jobs"
 
 
 @pytest.mark.parametrize("tail, share", [(400, 200), (100, 50), (0, 0)])
