@@ -279,12 +279,14 @@ serve(const struct http_server_request *request, struct http_server_response *re
 		find_page(machine_pages, ARRAY_SIZE(machine_pages), request->path);
 	bool reads = strcmp(request->method, "GET") == 0;
 
+	/* /metrics names routes and what they cost: not for the pages of others. */
+	if ((!page || !reads || page->serve == serve_metrics) &&
+	    !admin_guard_host(admin, request, response))
+		return;
 	if (page && reads) {
 		page->serve(admin, request, response);
 		return;
 	}
-	if (!admin_guard_host(admin, request, response))
-		return;
 	admin->looked_ms = uv_hrtime() / 1000000;
 	if (reads) {
 		serve_get(admin, request, response);

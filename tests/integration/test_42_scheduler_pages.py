@@ -82,6 +82,7 @@ def enqueue(inbox, routes, jobs=2):
 def test_the_host_is_checked_against_rebinding(scheduler, host, status):
     assert ask(scheduler, "/api/v1/overview", Host=host)[0] == status
     assert ask(scheduler, "/", Host=host)[0] == status
+    assert ask(scheduler, "/metrics", Host=host)[0] == status, "routes and money"
     assert ask(scheduler, "/healthz", Host=host)[0] == 200, "machines use any name"
 
 
