@@ -131,7 +131,8 @@ on_records(struct admin_ask *ask)
 
 /* ---- the question ---------------------------------------------------------------- */
 
-/* The newest version of a route with a text of its own, and the one before it. */
+/* The newest version of a route with a text of its own, and the one before it; where
+ * each job has a version of its own, the last two that are nearly alike. */
 static bool
 find_versions(struct admin *admin, struct span route, struct id128 ret_ids[2])
 {
@@ -141,7 +142,7 @@ find_versions(struct admin *admin, struct span route, struct id128 ret_ids[2])
 
 	for (uint32_t i = 0; at != LEDGER_VIEW_ALL && found < 2; i++) {
 		if (!ledger_view_version(ledger, at, i, *admin->now_ms, &version))
-			return false;
+			return ledger_view_lookalikes(ledger, at, ret_ids);
 		if (found > 0 || !version.twin)
 			ret_ids[found++] = version.family;
 	}

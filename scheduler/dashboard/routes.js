@@ -90,8 +90,8 @@ function splitBox(ledger, alive) {
 function driftBox(drift, ledger) {
   const newer = ledger && ledger.versions.find((one) => one.family === drift.newer), older = ledger && ledger.versions.find((one) => one.family === drift.older);
   const cause = ledger && ledger.week.causes.filter((one) => ["new_version", "drift"].includes(one.cause)).reduce((sum, one) => sum + one.extra, 0);
-  return h("div", { class: "why held" }, h("strong", {}, `The last change: ${drift.kind}`),
-    h("p", {}, newer && older ? [h("b", {}, `v${newer.number}`), " ", familyLink(drift.newer), " came on ", model.day(newer.first_ms), " beside ", h("b", {}, `v${older.number}`), " ", familyLink(drift.older), ". "] : null,
+  return h("div", { class: "why held" }, h("strong", {}, newer ? `The last change: ${drift.kind}` : `Drift: ${drift.kind}`),
+    h("p", {}, newer && older ? [h("b", {}, `v${newer.number}`), " ", familyLink(drift.newer), " came on ", model.day(newer.first_ms), " beside ", h("b", {}, `v${older.number}`), " ", familyLink(drift.older), ". "] : ["No two jobs share their prefix. The last two that are nearly alike: ", familyLink(drift.newer), " and ", familyLink(drift.older), ". "],
       `They differ in the ${drift.part} part from byte ${model.grouped(drift.byte)} on. ${["text", "length"].includes(drift.kind) ? "" : drift.fix}`),
     cause > 0 ? h("p", {}, `New versions and drift of this route have cost ${model.money(cause)} more than reading this week.`) : null,
     drift.newer_text !== undefined ? h("pre", {}, `${drift.older_text}\n${drift.newer_text}`) : null);

@@ -141,7 +141,7 @@ answers_alive(const struct ledger_route *route, uint64_t now_ms)
 	return answers;
 }
 
-/* The i-th newest. */
+/* The i-th newest; prefixes of one job (number 0) are none. */
 static const struct ledger_version *
 version_at(const struct ledger_route *route, uint32_t i)
 {
@@ -153,8 +153,8 @@ version_at(const struct ledger_route *route, uint32_t i)
 		for (uint32_t j = 0; j < LEDGER_VERSIONS; j++) {
 			const struct ledger_version *it = &route->versions[j];
 
-			if (!id_is_none(it->family) && it->number < below &&
-			    (!found || it->number > found->number))
+			if (!id_is_none(it->family) && it->number > 0 &&
+			    it->number < below && (!found || it->number > found->number))
 				found = it;
 		}
 		if (!found)
@@ -195,6 +195,51 @@ ledger_view_version(const struct ledger *ledger, uint32_t route, uint32_t i,
 	if (ret_version->alive && all > 0)
 		ret_version->share_permille = (uint32_t)(version->answers * 1000 / all);
 	return true;
+}
+
+static bool
+is_single(const struct ledger_version *version)
+{
+	return !id_is_none(version->family) && !version->shared;
+}
+
+/* The newest other prefix of one job that is nearly the same bytes and not newer. */
+static const struct ledger_version *
+find_lookalike(const struct ledger_route *route, const struct ledger_version *like)
+{
+	const struct ledger_version *found = NULL;
+
+	for (uint32_t i = 0; i < LEDGER_VERSIONS; i++) {
+		const struct ledger_version *it = &route->versions[i];
+
+		if (it != like && is_single(it) && it->last_ms <= like->last_ms &&
+		    (!found || it->last_ms > found->last_ms) &&
+		    ledger_sketch_resembles(&it->sketch, &like->sketch))
+			found = it;
+	}
+	return found;
+}
+
+bool
+ledger_view_lookalikes(const struct ledger *ledger, uint32_t route,
+                       struct id128 ret_families[2])
+{
+	const struct ledger_route *of = &ledger->routes[row_at(ledger, route)];
+	uint64_t newest_ms = 0;
+
+	for (uint32_t i = 0; i < LEDGER_VERSIONS; i++) {
+		const struct ledger_version *it = &of->versions[i], *older;
+
+		if (!is_single(it) || it->last_ms <= newest_ms)
+			continue;
+		older = find_lookalike(of, it);
+		if (!older)
+			continue;
+		newest_ms = it->last_ms;
+		ret_families[0] = it->family;
+		ret_families[1] = older->family;
+	}
+	return newest_ms > 0;
 }
 
 /* Merged they would have been written as often as the one that was written most. */

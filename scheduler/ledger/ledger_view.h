@@ -130,6 +130,11 @@ uint32_t ledger_view_find(const struct ledger *ledger, struct span name);
 void ledger_view_hours(const struct ledger *ledger, uint32_t route, uint64_t from_ms,
                        uint64_t until_ms, struct ledger_sums *ret_sums);
 
+/* The newest two prefixes of one job each that are nearly the same bytes, newer first:
+ * what drifts.  False if there are none. */
+bool ledger_view_lookalikes(const struct ledger *ledger, uint32_t route,
+                            struct id128 ret_families[2]);
+
 /* Newest first; false behind the last. */
 bool ledger_view_version(const struct ledger *ledger, uint32_t route, uint32_t i,
                          uint64_t now_ms, struct ledger_view_version *ret_version);

@@ -21,6 +21,29 @@ def send(stack, version, count, reply):
     stack.collect(count, 60, reply)
 
 
+def test_a_clock_in_each_prompt_is_named_with_its_byte(browser, tmp_path):
+    """Each job has a version of its own: which byte is it, what does it cost?"""
+    with Stack(tmp_path) as stack:
+        stack.start_all(1, 10)
+        for number in range(5):  # one after the other: each has its company seen
+            system = f"It is 12:{number:02}:00. You are the triage desk. " + long_text(2000, "policy ")
+            stack.enqueue([anthropic_body("?", system)], "clock", route="clock")
+            stack.collect(1, 60, "clock")
+        week = wait_until(lambda: (lambda one: one["calls"] == 5 and one)(stack.api("ledger")["week"]),
+                          "all calls in the ledger", 60)
+        [drift] = [one for one in week["causes"] if one["cause"] == "drift"]
+        found = stack.api("drift?route=clock")
+        assert (found["kind"], found["part"]) == ("clock", "system")
+        assert found["byte"] == len('"system":"It is 12:0') + 1
+        assert stack.api("ledger?route=clock")["versions"] == [], "prefixes of one job are none"
+        browser.open(stack.url + "#/overview")
+        browser.wait_text("the route's page names the byte", ".causes")
+        browser.do("hash", hash="#/route/clock")
+        browser.wait_text("Drift: clock", ".why.held strong")
+        browser.wait_text(f"They differ in the system part from byte {found['byte']} on.", ".why.held")
+        browser.wait_text(f"have cost ${drift['extra']:.2f}", ".why.held")
+
+
 def test_variants_have_shares_and_the_split_a_price(browser, tmp_path):
     """Two versions that began twenty minutes ago: nobody waits for that, so the scheduler is
     given a ledger that says so, and reads it when it starts."""
