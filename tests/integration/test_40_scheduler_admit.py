@@ -450,6 +450,19 @@ def test_a_bad_set_keeps_the_last_good_prefix(scheduler, inbox):
     assert "last good one" in scheduler.log
 
 
+def test_a_named_prefix_larger_than_a_job_may_be_is_not_valid(server, inbox):
+    config = CONFIG + "  job_size_max: 100k\n"
+    with Scheduler(server, config=config) as scheduler:
+        inbox.add(put_prefix="policy", body=prefix("a"))
+        first = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+        admitted(inbox, first)
+        inbox.redis.set(inbox.key("prefix:policy"), prefix("x" * 30))
+        second = inbox.add(upstream="claude", prefix="policy", body=TAIL)
+        admitted(inbox, second)
+        assert only(elements(inbox)) == [f"{first}~", f"{second}~"], "the last good one"
+        assert "more than a job may have" in scheduler.log
+
+
 def test_who_is_dead_at_admission_is_named_with_its_route_and_trace(scheduler, inbox):
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     id = inbox.add(upstream="claude", body="{", route="triage", reply="me",
