@@ -136,6 +136,28 @@ START_TEST(ruler_sends_the_same_jobs_again_with_what_is_needed)
 }
 END_TEST
 
+/* A batch that is not taken has stored nothing, whatever it is that Redis misses. */
+START_TEST(ruler_says_the_segments_again_of_a_batch_that_was_not_taken)
+{
+	struct rig_call *admit;
+	uint32_t at, count;
+	char need[64];
+
+	rig_rule(&rig);
+	rig_send_large(&rig, "6-0", 'a');
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 2);
+	at = rig_group(admit, 'F', &count);
+	(void)snprintf(need, sizeof(need), "[NEED %s]", rig_word(admit, at));
+	rig_answer(&rig, admit, need);
+	admit = rig_expect(&rig, "admit");
+	ck_assert_uint_eq(rig_group_count(admit, 'X'), 2);
+	rig_answer(&rig, admit, "[OK 1000]");
+	rig_send_large(&rig, "7-0", 'a');
+	ck_assert_uint_eq(rig_group_count(rig_expect(&rig, "admit"), 'X'), 0);
+}
+END_TEST
+
 START_TEST(ruler_that_is_always_told_need_gives_up_its_memory)
 {
 	char need[64];
@@ -460,6 +482,7 @@ SUITE_MAIN_AROUND("ruler_admit", open_rig, close_rig,
                   ruler_has_one_admit_under_way,
                   ruler_reads_all_anew_when_the_cursor_is_another,
                   ruler_sends_the_same_jobs_again_with_what_is_needed,
+                  ruler_says_the_segments_again_of_a_batch_that_was_not_taken,
                   ruler_that_is_always_told_need_gives_up_its_memory,
                   ruler_isolates_what_redis_refuses_and_buries_the_culprit,
                   ruler_buries_one_a_minute_while_nobody_is_admitted,
