@@ -209,9 +209,48 @@ START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
 }
 END_TEST
 
+/* Bytes on their way to Redis can be compared with nothing: the job that repeats them
+ * comes after them. */
+START_TEST(ruler_lets_a_job_wait_whose_segment_is_on_its_way_and_not_in_memory)
+{
+	static const char letters[] = "abcdefghijkla";
+	const size_t size = 86000, room = sizeof(letters) * (size + 300);
+	char *entries = calloc(1, room);
+	struct rig_call *admit;
+	size_t len = 0;
+
+	ck_assert_ptr_nonnull(entries);
+	ck_assert_uint_gt((sizeof(letters) - 2) * size, rig.config.segments_size_max);
+	rig_rule(&rig);
+	rig_hold(&rig, "GET px");
+	entries[len++] = '[';
+	for (int i = 0; letters[i]; i++) {
+		len += (size_t)snprintf(entries + len, room - len,
+		                        "[6-%d [upstream claude body '{\"model\":\"m\","
+		                        "\"system\":\"",
+		                        i + 1);
+		memset(entries + len, letters[i], size);
+		len += size;
+		len += (size_t)snprintf(entries + len, room - len,
+		                        "\",\"messages\":[{\"role\":\"user\","
+		                        "\"content\":\"q\"}]}']] ");
+	}
+	entries[len] = ']';
+	rig_inbox(&rig, entries);
+	free(entries);
+	admit = rig_expect(&rig, "admit");
+	ck_assert_str_eq(rig_word(admit, 3), "6-12");
+	ck_assert_ptr_null(rig_find(&rig, "GET px"));
+	rig_answer(&rig, admit, "[OK 1000]");
+	rig_answer(&rig, rig_expect(&rig, "GET px"), "~");
+	ck_assert_str_eq(rig_word(rig_expect(&rig, "admit"), 3), "6-13");
+}
+END_TEST
+
 SUITE_MAIN_AROUND("ruler_segments", open_rig, close_rig,
                   ruler_compares_bytes_before_it_reuses_a_segment,
                   ruler_asks_once_and_reuses_equal_bytes,
                   ruler_stores_a_segment_that_redis_does_not_have,
                   ruler_waits_for_a_segment_and_loses_no_job,
-                  ruler_asks_for_all_segments_that_a_page_wants_at_once)
+                  ruler_asks_for_all_segments_that_a_page_wants_at_once,
+                  ruler_lets_a_job_wait_whose_segment_is_on_its_way_and_not_in_memory)
