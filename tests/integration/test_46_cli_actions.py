@@ -155,6 +155,13 @@ def test_a_family_that_is_not_held_says_so_whatever_its_lane_says(server, schedu
     wait_until(lambda: state_of(server, "triage") == "cold", "the audit")
 
 
+def test_a_family_that_comes_to_a_route_switched_off_says_so_at_once(server, scheduler, inbox):
+    warmq("hold", "off", "--route", "late", "--redis", server.url)
+    wait_until(lambda: "route was switched off" in scheduler.log, "the scheduler")
+    enqueue(inbox, ["late"], 2)
+    assert state_of(server, "late") == "not held: holding is off for its route", "no audit yet"
+
+
 def test_a_family_is_paused_and_resumed(server, scheduler, inbox):
     enqueue(inbox, ["triage"], 2)
     worker = Worker(inbox, pool="default")
