@@ -25,7 +25,7 @@
 #define ENVELOPE_PACK_MAX   20000             /* jobs in one entry */
 #define ENVELOPE_FIELDS_MAX 64                /* fields of one entry or job */
 #define ENVELOPE_TIMEOUT_MS 600000
-#define ENVELOPE_HOLD_MS    30000
+#define ENVELOPE_HOLD_MS    ENVELOPE_DAY_MS /* no bound of its own: its upstream has one */
 #define ENVELOPE_ATTEMPTS   3
 #define ENVELOPE_DAY_MS     UINT64_C(86400000)
 #define ENVELOPE_NO_TIME    0 /* not_before, deadline: not given */

@@ -34,7 +34,7 @@ const struct envelope_field envelope_fields[] = {
 	{ "deadline",     ENVELOPE_TYPE_TIME,     0, TIME_MAX_MS, NULL, NULL, 0, true, AT(deadline_ms) },
 	{ "timeout",      ENVELOPE_TYPE_DURATION, 1000, ENVELOPE_DAY_MS, "10m", NULL, 0, true, AT(timeout_ms) },
 	{ "attempts",     ENVELOPE_TYPE_COUNT,    1, 100,   "3",  NULL, 0, true, AT(attempts) },
-	{ "hold_max",     ENVELOPE_TYPE_DURATION, 0, ENVELOPE_DAY_MS, "30s", NULL, 0, true, AT(hold_max_ms) },
+	{ "hold_max",     ENVELOPE_TYPE_DURATION, 0, ENVELOPE_DAY_MS, NULL, NULL, 0, true, AT(hold_max_ms) },
 	{ "reply",        ENVELOPE_TYPE_NAME,     1, 128,   NULL, NULL, 0, true, AT(reply) },
 	{ "ref",          ENVELOPE_TYPE_TEXT,     1, 256,   NULL, NULL, 0, true, AT(ref) },
 	{ "traceparent",  ENVELOPE_TYPE_TRACE,    55, 55,   NULL, NULL, 0, true, AT(traceparent) },

@@ -1,6 +1,6 @@
 /* envelope_field.h - one field of a job: from its text to its place in the envelope.
  *
- *   "hold_max", "30s" ── row of envelope_fields[] ──► envelope.hold_max_ms = 30000
+ *   "hold_max", "20s" ── row of envelope_fields[] ──► envelope.hold_max_ms = 20000
  *                              └─► "`hold_max` must be …, not 30"
  *
  * The table is the list that producers read in docs/ENVELOPE.md: a test holds one against

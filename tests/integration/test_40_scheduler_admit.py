@@ -234,6 +234,17 @@ def test_priorities_and_short_holds_have_lists_of_their_own(scheduler, inbox):
     assert only(elements(inbox, "now")) == [now]
 
 
+def test_a_job_is_held_as_long_as_its_upstream_says_or_less(server, inbox):
+    config = CONFIG.replace("markers: auto", "markers: auto\n    hold_max: 90s")
+    with Scheduler(server, config=config) as scheduler:
+        for fields, held_ms in ({}, 90000), ({"hold_max": "20s"}, 20000), ({}, 20000), \
+                ({"hold_max": "1d", "route": "other"}, 90000):
+            id = inbox.add(upstream="claude", body=body(str(fields.get("route")) * 4000), **fields)
+            admitted(inbox, id)
+            rows = scheduler.json("/api/v1/families")["families"]
+            assert held_ms in [row["hold_max_ms"] for row in rows], (fields, rows)
+
+
 def test_a_delayed_job_waits_and_then_stands_in_its_list(scheduler, inbox):
     far = inbox.add(upstream="claude", body=body("short"), not_before="+1h")
     admitted(inbox, far)

@@ -58,7 +58,7 @@ START_TEST(envelope_the_smallest_job_has_two_fields)
 	ck_assert_uint_eq(envelope.priority, ENVELOPE_NORMAL);
 	ck_assert_uint_eq(envelope.timeout_ms, 600000);
 	ck_assert_uint_eq(envelope.attempts, 3);
-	ck_assert_uint_eq(envelope.hold_max_ms, 30000);
+	ck_assert_uint_eq(envelope.hold_max_ms, ENVELOPE_DAY_MS);
 	ck_assert_uint_eq(envelope.markers, ENVELOPE_MARKERS_UNSET);
 	ck_assert_uint_eq(envelope.shared.kind, CHAIN_SHARED_AUTO);
 	ck_assert_uint_eq(envelope.deadline_ms, ENVELOPE_NO_TIME);
