@@ -114,8 +114,8 @@ const struct config_key config_table_keys[] = {
 	          "success." },
 	{ ROW(UPSTREAM, DURATION, "hold_max"), FIELD(config_upstream, hold_max_ms),
 	  .max = DAY_MS, .initial = "30s",
-	  .help = "How long the cache alone may hold a job back; `0s` = never. A job may ask "
-	          "for less." },
+	  .help = "How long the cache alone may hold a job back; `0s` = never. A job may "
+	          "ask for less." },
 
 	{ ROW(CLASS_LIMIT, INTEGER, "rpm"), FIELD(config_class_limit, rpm),
 	  .max = UINT32_MAX, .initial = "0",
