@@ -38,6 +38,8 @@ end
 -- done.  That takes 5 us, a quarter of a job's life: of one caller, once a second.
 local WRITES = { 'HSET', 'HDEL', 'HINCRBY', 'DEL', 'SET', 'RPUSH', 'LPUSH', 'LPOP', 'LTRIM',
 	'LREM', 'ZADD', 'ZREM', 'XDEL', 'SADD', 'SREM', 'PEXPIRE' }
+local BEHIND = { DEL = 0, LPOP = 0, HSET = 2, HINCRBY = 2, LTRIM = 2, LREM = 2, ZADD = 2 }
+local ONES = { '1', '1' } -- as many behind the key as Redis 8 wants to see; 1 if not above
 local READERS = { glance = true, count = true, version = true }
 local GOOD_MS, CALLERS_MAX = 1000, 1024
 local may = redis.acl_check_cmd
@@ -45,8 +47,9 @@ local permitted, callers = {}, 0 -- second argument (a session, an owner) -> whe
 
 local function permit()
 	for i = 1, #WRITES do
-		if not may(WRITES[i], key.meta) then
-			return WRITES[i]
+		local word = WRITES[i]
+		if not may(word, key.meta, unpack(ONES, 1, BEHIND[word] or 1)) then
+			return word
 		end
 	end
 end

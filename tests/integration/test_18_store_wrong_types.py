@@ -239,6 +239,17 @@ def test_the_library_asks_for_every_command_with_which_it_writes_4():
     assert len(listed) > 10
 
 
+def test_the_library_asks_for_whole_commands_4(redis_server):
+    """Redis 8 refuses to speak of a command that has too few words, or too many."""
+    client = redis.Redis(unix_socket_path=redis_server, decode_responses=True)
+    behind = dict(re.findall(r"(\w+) = (\d)", re.search(r"BEHIND = \{(.*?)\}", library_plain())[1]))
+    for command in written()[0]:
+        words = 2 + int(behind.get(command, 1))
+        arity = client.execute_command("COMMAND", "INFO", command)[command.lower()]["arity"]
+        assert words == arity if arity > 0 else words >= -arity, command
+    client.close()
+
+
 def refused(client, name, command):
     """What the call answers, without this command; nothing may have changed. A library that
     was just loaded has asked for nobody's rights yet."""
