@@ -6,6 +6,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -214,15 +215,22 @@ class Answerer:
                 return
             threading.Thread(target=self.answer, args=(client,), daemon=True).start()
 
+    @staticmethod
+    def more_of(client):
+        data = client.recv(65536)
+        if not data:
+            sys.exit()  # its thread: whoever asked went away
+        return data
+
     def answer(self, client):
         head, _, body = b"", b"", b""
         while b"\r\n\r\n" not in head:
-            head += client.recv(65536)
+            head += self.more_of(client)
         head, _, body = head.partition(b"\r\n\r\n")
         length, = (int(line[15:]) for line in head.lower().split(b"\r\n")
                    if line.startswith(b"content-length:"))
         while len(body) < length:
-            body += client.recv(65536)
+            body += self.more_of(client)
         self.requests += 1
         if self.end == "reset":
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

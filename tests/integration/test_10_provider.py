@@ -110,9 +110,11 @@ def test_a_closed_stream_is_never_a_socket(tmp_path):
     path = tmp_path / "port"
     with subprocess.Popen(["sh", "-c", 'exec "$0" --port-file "$1" <&- >&- 2>&-', PROGRAM,
                            str(path)]) as process:
-        wait_until(path.exists, "the port file")
-        streams = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
-        process.terminate()
+        try:
+            wait_until(path.exists, "the port file")
+            streams = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        finally:
+            process.terminate()
     assert streams == ["/dev/null"] * 3
     assert process.returncode == 0
 

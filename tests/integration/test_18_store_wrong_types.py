@@ -6,7 +6,6 @@ type it must not have, and the call is made: it either works (delivery became a 
 result, a derived set was made anew) or it is refused and nothing has changed.
 """
 
-import os
 import re
 import subprocess
 
@@ -303,10 +302,17 @@ def test_a_call_in_a_redis_with_a_renamed_command_does_nothing_4(tmp_path):
     with subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "",
                            "--dir", str(tmp_path), "--rename-command", "XDEL", "hidden"],
                           stdout=subprocess.DEVNULL) as server:
-        wait_until(lambda: os.path.exists(path), "Redis", 30)
         client = redis.Redis(unix_socket_path=path, decode_responses=True)
-        client.function_load(library_plain(), replace=True)
+
+        def answers():
+            try:
+                return client.ping()
+            except redis.ConnectionError:
+                return False
+
         try:
+            wait_until(answers, "Redis", 30)
+            client.function_load(library_plain(), replace=True)
             with pytest.raises(redis.ResponseError, match="NOPERM|is renamed in this Redis"):
                 fresh(client)
             assert client.keys() in ([], ["warmq:jobs"])

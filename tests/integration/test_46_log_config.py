@@ -43,8 +43,10 @@ def test_the_worker_does_as_well(tmp_path, words):
     with subprocess.Popen([os.path.join(BUILD, "worker", "warmq-worker"), "--config", config,
                            "--executor", "null", *words], stderr=subprocess.PIPE,
                           text=True) as worker:
-        first = json.loads(worker.stderr.readline())
-        worker.terminate()
+        try:
+            first = json.loads(worker.stderr.readline())
+        finally:
+            worker.terminate()
         worker.communicate(timeout=120)
     assert first["program"] == "worker"
 
