@@ -297,6 +297,27 @@ def test_rights_are_not_asked_for_with_every_call_4(redis_server):
     client.close()
 
 
+def test_rights_that_are_taken_are_missed_in_a_while_4(redis_server):
+    client = redis.Redis(unix_socket_path=redis_server, decode_responses=True)
+    store, s = fresh(client)
+    CALLS["beat"](store, s)
+    client.execute_command("ACL", "SETUSER", "default", "-srem")
+
+    def is_refused():
+        try:
+            CALLS["beat"](store, s)
+        except redis.ResponseError as error:
+            return "may not say SREM" in str(error)
+        return False
+
+    try:
+        wait_until(is_refused, "the question for rights", 10)
+    finally:
+        client.execute_command("ACL", "SETUSER", "default", "+@all")
+        client.flushall()
+        client.close()
+
+
 def test_a_call_in_a_redis_with_a_renamed_command_does_nothing_4(tmp_path):
     path = str(tmp_path / "redis.sock")
     with subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "",
