@@ -89,12 +89,13 @@ serve_ready(struct admin *admin, const struct http_server_request *request,
 		works && health.admits && health.inbox_lag_ms <= ADMIN_LAG_MS_MAX ? 200
 										  : 503;
 	(void)buffer_append_format(
-		&response->body, "%s: %s, inbox lag %llu ms%s%s\n",
+		&response->body, "%s: %s, inbox lag %llu ms%s%s%s\n",
 		response->status == 200 ? "ready" : "not ready",
 		ruler_phase_text(health.phase), (unsigned long long)health.inbox_lag_ms,
 		health.admits ? ""
 			      : ", the cursor is missing (warmq doctor --repair cursor)",
-		health.memory_pressure ? ", Redis is above 90 % of its maxmemory" : "");
+		health.memory_pressure ? ", Redis is above 90 % of its maxmemory" : "",
+		health.evicts ? ", Redis throws jobs away when it is full" : "");
 }
 
 static void

@@ -217,6 +217,7 @@ struct ruler_health {
 	bool admits;           /* false: the cursor is missing, nothing is admitted */
 	uint64_t inbox_lag_ms; /* age of the oldest entry not yet admitted */
 	bool memory_pressure;  /* Redis is above 90 % of its maxmemory */
+	bool evicts;           /* its maxmemory-policy is not noeviction any more */
 	bool hold;             /* false: `hold off` */
 	uint64_t families;
 	uint64_t backlog, in_flight, runnable; /* as of the last look, estimates */

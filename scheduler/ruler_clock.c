@@ -474,6 +474,24 @@ ruler_clock_on_size(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		set_size(ruler, key_sizes[index].offset, reply_integer(reply, 0));
 }
 
+/* A Redis that evicts is refused at the start (greet.h); this one was changed since. */
+static void
+look_at_policy(struct ruler *ruler, struct span policy)
+{
+	bool evicts = policy.len > 0 && !span_equals(policy, SPAN("noeviction"));
+
+	if (evicts && !ruler->health.evicts)
+		ruler_note(ruler, RULER_ERROR,
+		           "Redis throws jobs away when it is full (maxmemory-policy "
+		           "%.*s). Say: redis-cli CONFIG SET maxmemory-policy noeviction",
+		           (int)MIN(policy.len, 40), policy.data);
+	else if (!evicts && ruler->health.evicts)
+		ruler_note(ruler, RULER_INFO,
+		           "Redis throws nothing away any more (maxmemory-policy "
+		           "noeviction)");
+	ruler->health.evicts = evicts;
+}
+
 void
 ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                     const struct reply *reply)
@@ -495,6 +513,7 @@ ruler_clock_on_info(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	}
 	ruler->health.memory_pressure = pressure;
 	ruler->memory_percent = percent;
+	look_at_policy(ruler, info_find(info, "maxmemory_policy"));
 }
 
 /* drained stream slims ready back now_list leases later dead ended */

@@ -129,6 +129,7 @@ ruler_view_head(const struct ruler *ruler, uint64_t now_ms, struct buffer *out)
 	ruler_view_json_bool(out, "hold", health.hold);
 	ruler_unheld_put(ruler, out);
 	ruler_view_json_bool(out, "pressure", health.memory_pressure);
+	ruler_view_json_bool(out, "evicts", health.evicts);
 	ruler_view_json_number(out, "inbox_lag_ms", health.inbox_lag_ms);
 	ruler_view_json_open(out, "counts", '{');
 	ruler_view_json_number(out, "families", health.families);

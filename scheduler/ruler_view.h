@@ -4,7 +4,7 @@
  * seconds, so that tools need Redis alone:
  *
  *   {"now_ms":…,"owner":…,"phase":"ruling","admits":true,"hold":true,"pressure":false,
- *    "inbox_lag_ms":0,"counts":{…},"upstreams":["main"],"families":[…],"budgets":[…],
+ *    "evicts":false,"inbox_lag_ms":0,"counts":{…},"upstreams":["main"],"families":[…],"budgets":[…],
  *    "pools":[…]}
  *
  * docs/STATUS.md names every field.  Families with most work come first. */

@@ -134,6 +134,7 @@ export const overview = {
       live.hold && live.unheld.length ? h("div", { class: "why held" }, h("strong", {}, `Holding is off for ${live.unheld.length === 1 ? "one route" : `${live.unheld.length} routes`}`), h("p", {}, live.unheld.map((name, index) => [index ? ", " : "", routeLink(name)]), ": their jobs start at once, paced.")) : null,
       live.admits ? null : h("div", { class: "why stuck" }, h("strong", {}, "Nothing is admitted"), h("p", {}, "The cursor of the inbox is missing: warmq doctor --repair.")),
       live.pressure ? h("div", { class: "why budget" }, h("strong", {}, "Redis is nearly full"), h("p", {}, "It uses more than 90 % of its maxmemory; producers wait.")) : null,
+      live.evicts ? h("div", { class: "why stuck" }, h("strong", {}, "Redis may throw jobs away"), h("p", {}, "Its maxmemory-policy was changed: when it is full, it drops keys. Set it back: ", h("code", {}, "CONFIG SET maxmemory-policy noeviction"), ".")) : null,
       live.budgets.filter(model.isForeign).map((one) => h("div", { class: "why held" }, h("strong", {}, "Somebody else uses an account"),
         h("p", {}, h("code", {}, one.name), `: at least ${model.grouped(one.requests_foreign)} requests of the last 15 minutes did not come through WarmQ, beside ${model.grouped(one.requests_own)} that did. They take from its limits and may push prefixes out of its cache.`))),
       model.jumps(data.ledger).slice(0, 3).map(jumpBox),

@@ -214,6 +214,9 @@ def story_of_jobs(fleet, seen):
     fleet.http("/knobs", {"usage_unknown_permille": 0})
     fleet.burst([json.dumps({"model": "unheard-of", "max_tokens": 8, "messages": [
         {"role": "user", "content": "?"}]})])
+    fleet.redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    seen.await_seen("warmq_redis_evicts == 1")
+    fleet.redis("CONFIG", "SET", "maxmemory-policy", "noeviction")
     fleet.redis("SET", "warmq:reply:odd", "no list")
     fleet.send(body=anthropic_body("?"), reply="odd")
     seen.await_seen("warmq_delivery_errors_total > 0")

@@ -321,6 +321,18 @@ def test_memory_pressure_is_told_to_producers_11(server, inbox):
         assert "90 %" in scheduler.get("/readyz")[1]
 
 
+def test_a_policy_that_is_changed_under_a_scheduler_is_told_11(server):
+    with Scheduler(server) as scheduler:
+        server.client.config_set("maxmemory-policy", "volatile-lru")
+        scheduler.wait_for("throws jobs away when it is full (maxmemory-policy volatile-lru)")
+        assert "throws jobs away" in scheduler.get("/readyz")[1]
+        assert "warmq_redis_evicts 1" in scheduler.get("/metrics")[1]
+        server.client.config_set("maxmemory-policy", "noeviction")
+        scheduler.wait_for("throws nothing away any more")
+        assert "throws jobs away" not in scheduler.get("/readyz")[1]
+        assert scheduler.log.count("throws jobs away") == 1, "once for each change"
+
+
 # ---- an entry that kills ---------------------------------------------------------------
 
 
