@@ -36,8 +36,7 @@ put_process(const struct ruler *ruler, const struct ruler_health *health,
 	prometheus_seconds(out, "warmq_redis_memory_ratio", NULL,
 	                   (int64_t)ruler->memory_percent * 10);
 	prometheus_single(out, "warmq_redis_evicts", "gauge",
-	                  "1 if Redis throws keys away when it is full.",
-	                  health->evicts);
+	                  "1 if Redis throws keys away when it is full.", health->evicts);
 	prometheus_head(out, "warmq_redis_round_trip_seconds", "gauge",
 	                "How long Redis took for the last look at its counters.");
 	prometheus_seconds(out, "warmq_redis_round_trip_seconds", NULL,

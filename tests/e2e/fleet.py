@@ -291,6 +291,11 @@ scheduler:
     def stats(self):
         return self.http("/stats")
 
+    def warm_ups(self):
+        """Requests that were no job's: a prefix may be written ahead of its jobs' turn."""
+        return sum(entry[1][1].count(b"ticket ")
+                   for entry in self.redis("XRANGE", "warmq:events", "-", "+"))
+
     def keep_waiting(self, on=True):
         """No request gets its first byte before this is off again."""
         self.http("/knobs", {"keep_waiting": on})
