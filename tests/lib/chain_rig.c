@@ -23,35 +23,39 @@ chain_rig_build_as(enum dialect dialect, const char *body, const char *prefix,
 }
 
 struct chain_rig
-chain_rig_build(const char *body)
+chain_rig_build_auto(enum dialect dialect, const char *body, const char *prefix)
 {
-	struct chain_rig built =
-		chain_rig_build_as(DIALECT_ANTHROPIC, body, NULL,
-	                           (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+	return chain_rig_build_as(dialect, body, prefix,
+	                          (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+}
+
+static struct chain_rig
+must_build(enum dialect dialect, const char *body, struct chain_shared shared)
+{
+	struct chain_rig built = chain_rig_build_as(dialect, body, NULL, shared);
 
 	ck_assert_msg(built.err == 0, "%s", built.error.text);
 	return built;
 }
 
 struct chain_rig
+chain_rig_build(const char *body)
+{
+	return must_build(DIALECT_ANTHROPIC, body,
+	                  (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+}
+
+struct chain_rig
 chain_rig_build_shared(const char *body, enum chain_shared_kind kind, uint32_t n)
 {
-	struct chain_rig built = chain_rig_build_as(DIALECT_ANTHROPIC, body, NULL,
-	                                            (struct chain_shared){ kind, n });
-
-	ck_assert_int_eq(built.err, 0);
-	return built;
+	return must_build(DIALECT_ANTHROPIC, body, (struct chain_shared){ kind, n });
 }
 
 struct chain_rig
 chain_rig_build_chat(const char *body)
 {
-	struct chain_rig built =
-		chain_rig_build_as(DIALECT_OPENAI_CHAT, body, NULL,
-	                           (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
-
-	ck_assert_int_eq(built.err, 0);
-	return built;
+	return must_build(DIALECT_OPENAI_CHAT, body,
+	                  (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
 }
 
 const struct chain_node *
@@ -61,6 +65,16 @@ chain_rig_node(const struct chain_rig *built, enum tier tier)
 		if (built->chain.node[i].tier == tier)
 			return &built->chain.node[i];
 	return NULL;
+}
+
+struct part_own
+chain_rig_own(const struct chain_rig *built)
+{
+	struct part_own own;
+
+	ck_assert_msg(built->err == 0, "%s", built->error.text);
+	ck_assert_int_eq(part_own_read(built->chain.own, &own), 0);
+	return own;
 }
 
 bool

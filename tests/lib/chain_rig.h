@@ -32,6 +32,10 @@ struct chain_rig {
 struct chain_rig chain_rig_build_as(enum dialect dialect, const char *body,
                                     const char *prefix, struct chain_shared shared);
 
+/* The same without a declaration of what is shared. */
+struct chain_rig chain_rig_build_auto(enum dialect dialect, const char *body,
+                                      const char *prefix);
+
 /* Builds what must be built: anthropic, anthropic with a declaration, openai-chat. */
 struct chain_rig chain_rig_build(const char *body);
 struct chain_rig chain_rig_build_shared(const char *body, enum chain_shared_kind kind,
@@ -40,6 +44,9 @@ struct chain_rig chain_rig_build_chat(const char *body);
 
 /* The node of a tier, or NULL. */
 const struct chain_node *chain_rig_node(const struct chain_rig *built, enum tier tier);
+
+/* What the job has of its own, read again; it borrows from the chain. */
+struct part_own chain_rig_own(const struct chain_rig *built);
 
 /* Whether both have the same node there; if so, its bytes must be the same, too. */
 bool chain_rig_same_node(const struct chain_rig *a, const struct chain_rig *b,

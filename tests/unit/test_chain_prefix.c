@@ -9,12 +9,11 @@ START_TEST(chain_a_named_prefix_is_a_declared_part)
 	static const char prefix[] =
 		"{\"model\":\"m\",\"system\":\"" PROSE
 		"\",\"messages\":[" USER("doc", "") "," SAYS("read") "]}";
-	struct chain_shared none = { CHAIN_SHARED_AUTO, 0 };
-	struct chain_rig a = chain_rig_build_as(
+	struct chain_rig a = chain_rig_build_auto(
 		DIALECT_ANTHROPIC, "{\"messages\":[" USER("q1", "") "],\"max_tokens\":1}",
-		prefix, none);
-	struct chain_rig b = chain_rig_build_as(
-		DIALECT_ANTHROPIC, "{\"messages\":[" USER("q2", "") "]}", prefix, none);
+		prefix);
+	struct chain_rig b = chain_rig_build_auto(
+		DIALECT_ANTHROPIC, "{\"messages\":[" USER("q2", "") "]}", prefix);
 	struct chain_rig inlined = chain_rig_build_shared(
 		"{\"model\":\"m\",\"system\":\"" PROSE
 		"\",\"messages\":[" USER("doc", "") "," SAYS("read") "," USER(
@@ -36,18 +35,17 @@ END_TEST
 
 START_TEST(chain_a_prefix_reaches_as_far_as_its_deepest_part)
 {
-	struct chain_shared none = { CHAIN_SHARED_AUTO, 0 };
-	struct chain_rig tools = chain_rig_build_as(
+	struct chain_rig tools = chain_rig_build_auto(
 		DIALECT_ANTHROPIC, "{\"system\":\"x\",\"messages\":[]}",
-		"{\"tools\":[{\"name\":\"" PROSE "\"}]}", none);
-	struct chain_rig system = chain_rig_build_as(DIALECT_ANTHROPIC,
-	                                             "{\"messages\":[" USER("q", "") "]}",
-	                                             "{\"system\":\"" PROSE "\"}", none);
-	struct chain_rig chat = chain_rig_build_as(
+		"{\"tools\":[{\"name\":\"" PROSE "\"}]}");
+	struct chain_rig system = chain_rig_build_auto(
+		DIALECT_ANTHROPIC, "{\"messages\":[" USER("q", "") "]}",
+		"{\"system\":\"" PROSE "\"}");
+	struct chain_rig chat = chain_rig_build_auto(
 		DIALECT_OPENAI_CHAT,
 		"{\"messages\":[{\"role\":\"developer\",\"content\":\"mine\"},"
 		"{\"role\":\"user\",\"content\":\"q\"}]}",
-		"{\"messages\":[{\"role\":\"system\",\"content\":\"" PROSE "\"}]}", none);
+		"{\"messages\":[{\"role\":\"system\",\"content\":\"" PROSE "\"}]}");
 
 	ck_assert_int_eq(tools.err, 0);
 	ck_assert_uint_eq(tools.chain.count, 2);
@@ -98,9 +96,8 @@ START_TEST(chain_a_prefix_that_contradicts_the_body_is_refused_with_the_name)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct chain_rig built = chain_rig_build_as(
-			DIALECT_ANTHROPIC, cases[i].body, cases[i].prefix,
-			(struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+		struct chain_rig built = chain_rig_build_auto(
+			DIALECT_ANTHROPIC, cases[i].body, cases[i].prefix);
 
 		ck_assert_int_eq(built.err, ERR_MALFORMED);
 		ck_assert_str_eq(built.error.text, cases[i].text);
@@ -112,11 +109,10 @@ END_TEST
 
 START_TEST(chain_values_that_look_like_keys_are_no_contradiction)
 {
-	struct chain_rig built = chain_rig_build_as(
+	struct chain_rig built = chain_rig_build_auto(
 		DIALECT_ANTHROPIC,
 		"{\"metadata\":\"system\",\"stop_sequences\":\"model\"}",
-		"{\"model\":\"metadata\",\"system\":\"stop_sequences\"}",
-		(struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+		"{\"model\":\"metadata\",\"system\":\"stop_sequences\"}");
 
 	ck_assert_msg(built.err == 0, "%s", built.error.text);
 	chain_rig_free_built(&built);
@@ -125,14 +121,12 @@ END_TEST
 
 START_TEST(chain_adjacent_user_turns_are_not_merged)
 {
-	struct chain_rig built = chain_rig_build_as(
+	struct chain_rig built = chain_rig_build_auto(
 		DIALECT_ANTHROPIC, "{\"messages\":[" USER("q", "") "]}",
-		"{\"messages\":[{\"role\":\"user\",\"content\":\"" PROSE "\"}]}",
-		(struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
-	struct part_own own;
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"" PROSE "\"}]}");
+	struct part_own own = chain_rig_own(&built);
 
 	ck_assert_int_eq(built.err, 0);
-	ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
 	ck_assert(span_equals(own.own, SPAN("}," USER("q", "") "]")));
 	chain_rig_free_built(&built);
 }
@@ -190,8 +184,7 @@ END_TEST
 START_TEST(chain_only_what_is_not_json_is_malformed)
 {
 	struct chain_rig built =
-		chain_rig_build_as(DIALECT_ANTHROPIC, "{\"a\":1", NULL,
-	                           (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+		chain_rig_build_auto(DIALECT_ANTHROPIC, "{\"a\":1", NULL);
 
 	ck_assert_int_eq(built.err, ERR_MALFORMED);
 	ck_assert_str_eq(built.error.text,
@@ -202,16 +195,14 @@ END_TEST
 
 START_TEST(chain_an_opaque_body_behind_a_prefix_is_still_one_request)
 {
-	struct chain_rig built = chain_rig_build_as(
+	struct chain_rig built = chain_rig_build_auto(
 		DIALECT_ANTHROPIC,
 		"{\"messages\":[{\"role\":\"user\",\"content\":\"\\ud83d\"}]}",
-		"{\"system\":\"s\",\"messages\":[" USER("a", "") "]}",
-		(struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
-	struct part_own own;
+		"{\"system\":\"s\",\"messages\":[" USER("a", "") "]}");
+	struct part_own own = chain_rig_own(&built);
 
 	ck_assert_int_eq(built.err, 0);
 	ck_assert_uint_eq(built.chain.opaque, CHAIN_LONE_SURROGATE);
-	ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
 	ck_assert(own.opaque);
 	ck_assert(span_equals(
 		own.tail,
@@ -286,9 +277,7 @@ START_TEST(chain_raw_bytes_are_split_where_declared)
 	struct chain_rig small =
 		chain_rig_build_as(DIALECT_RAW, "not json", NULL,
 	                           (struct chain_shared){ CHAIN_SHARED_BYTES, 4 });
-	struct chain_rig whole =
-		chain_rig_build_as(DIALECT_RAW, "not json", NULL,
-	                           (struct chain_shared){ CHAIN_SHARED_AUTO, 0 });
+	struct chain_rig whole = chain_rig_build_auto(DIALECT_RAW, "not json", NULL);
 	struct part_own own;
 	struct part_px px;
 
@@ -297,7 +286,7 @@ START_TEST(chain_raw_bytes_are_split_where_declared)
 	ck_assert(built.chain.split);
 	ck_assert_int_eq(part_px_read(built.chain.node[0].value, &px), 0);
 	ck_assert_uint_eq(px.segment.len, 1200);
-	ck_assert_int_eq(part_own_read(built.chain.own, &own), 0);
+	own = chain_rig_own(&built);
 	ck_assert(own.opaque);
 	ck_assert_uint_eq(px.segment.len + own.own.len + own.tail.len,
 	                  strlen(PROSE "\nnot json"));
