@@ -180,6 +180,14 @@ rig_lose(struct rig *rig)
 	rig_step(rig);
 }
 
+void
+rig_reconnect(struct rig *rig)
+{
+	rig_lose(rig);
+	rig_connect(rig);
+	(void)rig_calls(rig);
+}
+
 struct reader {
 	const char *text;
 	struct reply *nodes;
@@ -277,7 +285,7 @@ rig_greet(struct rig *rig)
 {
 	rig_connect(rig);
 	rig_answer(rig, "[OK 501000 1]");
-	rig_answer(rig, "=OK 501000 1000\n\n\n");
+	rig_answer(rig, RIG_NOTHING);
 	(void)rig_calls(rig);
 	(void)rig_commands(rig);
 }
@@ -292,18 +300,42 @@ rig_begin(struct rig *rig, uint32_t slots)
 }
 
 void
-rig_give(struct rig *rig, uint32_t count)
+rig_begin_busy(struct rig *rig, uint32_t slots)
+{
+	rig_begin(rig, slots);
+	rig_give(rig, slots);
+	for (uint32_t slot = 0; slot < slots; slot++)
+		rig_send(rig, slot);
+}
+
+void
+rig_wake(struct rig *rig)
 {
 	agent_wake(rig->agent, rig->now_ms);
 	rig_step(rig);
+}
+
+void
+rig_give_run(struct rig *rig, const char *run)
+{
+	rig_wake(rig);
 	rig->answer[0] = '\0';
-	say(rig->answer, "=OK 501000 1000\n\n\n%s %s p 0 - 0 0 0 0", RIG_LANE,
-	    RIG_FAMILY);
-	for (uint32_t i = 1; i <= count; i++)
-		say(rig->answer, " 1-%u", i);
+	say(rig->answer, "%s%s", RIG_NOTHING, run);
 	rig_answer(rig, rig->answer);
 	(void)rig_calls(rig);
 	(void)rig_commands(rig);
+}
+
+void
+rig_give(struct rig *rig, uint32_t count)
+{
+	static char run[RIG_TEXT_SIZE];
+
+	run[0] = '\0';
+	say(run, "%s %s p 0 - 0 0 0 0", RIG_LANE, RIG_FAMILY);
+	for (uint32_t i = 1; i <= count; i++)
+		say(run, " 1-%u", i);
+	rig_give_run(rig, run);
 }
 
 void
@@ -331,6 +363,13 @@ void
 rig_end(struct rig *rig, uint32_t slot, enum agent_end end, uint64_t handle)
 {
 	rig_end_only(rig, slot, end, handle);
+	rig_step(rig);
+}
+
+void
+rig_end_with(struct rig *rig, uint32_t slot, const struct agent_outcome *outcome)
+{
+	agent_ended(rig->agent, rig->now_ms, slot, rig->run_q[slot], outcome);
 	rig_step(rig);
 }
 

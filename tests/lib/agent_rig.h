@@ -20,6 +20,16 @@
 #define RIG_FAMILY    "0000000000000000000000000000000b"
 #define RIG_NONE      "- - - - - -" /* usage of which nothing is known */
 
+/* Answers to a claim, and in them one run, or a ticket for a warm-up; a row of the table
+ * that an attach shows. */
+#define RIG_NOTHING     "=OK 501000 1000\n\n\n"
+#define RIG_GIVEN(runs) RIG_NOTHING runs
+#define RIG_RUN(role, begin, leader, ids) \
+	RIG_LANE " " RIG_FAMILY " " role " 1 - 0 " begin " " leader " 0 " ids
+#define RIG_TICKET(leader) RIG_RUN("t", "1", leader, "w:" RIG_LANE ":1")
+#define RIG_LEASE(slot, q, id) \
+	"[" slot " " q "|" RIG_FAMILY "|" RIG_LANE "|" id "|p|0|0,0|0|1|n]"
+
 /* What a late result says of its attempt: its lane, and a token that the seed draws. */
 #define RIG_PAID(doubt) \
 	RIG_LANE " " RIG_FAMILY " p " doubt "1546998764402558742.2 - - - - - -"
@@ -64,6 +74,9 @@ void rig_pass(struct rig *rig, uint64_t ms);
 void rig_connect(struct rig *rig);
 void rig_lose(struct rig *rig);
 
+/* Loses it and connects again; what is called then is swallowed. */
+void rig_reconnect(struct rig *rig);
+
 /* Answers the oldest unanswered call, then steps.  "[OK 1 [2 3]]" is an array, "!text" an
  * error, "=text" one text. */
 void rig_answer(struct rig *rig, const char *text);
@@ -77,12 +90,20 @@ void rig_greet(struct rig *rig);
 /* A new agent with so many slots that is greeted, and found nothing to do yet. */
 void rig_begin(struct rig *rig, uint32_t slots);
 
-/* Wakes it and answers its claim with plain jobs "1-1", "1-2", … */
+/* The same with a job in every slot, whose requests have gone out. */
+void rig_begin_busy(struct rig *rig, uint32_t slots);
+
+/* There may be something for it.  Then steps. */
+void rig_wake(struct rig *rig);
+
+/* Wakes it and answers its claim with plain jobs "1-1", "1-2", …, or with a RIG_RUN. */
 void rig_give(struct rig *rig, uint32_t count);
+void rig_give_run(struct rig *rig, const char *run);
 
 /* The request of the run last started in the slot goes out; the run ends.  Then steps. */
 void rig_send(struct rig *rig, uint32_t slot);
 void rig_end(struct rig *rig, uint32_t slot, enum agent_end end, uint64_t handle);
+void rig_end_with(struct rig *rig, uint32_t slot, const struct agent_outcome *outcome);
 
 /* The same without a step. */
 void rig_end_only(struct rig *rig, uint32_t slot, enum agent_end end, uint64_t handle);

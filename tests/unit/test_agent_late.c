@@ -31,13 +31,8 @@ count_of(const char *text, const char *part)
 
 START_TEST(agent_offers_results_of_its_own_that_are_late_once_a_second)
 {
-	rig_begin(&rig, 3);
-	rig_give(&rig, 3);
-	for (uint32_t slot = 0; slot < 3; slot++)
-		rig_send(&rig, slot);
-	rig_lose(&rig);
-	rig_connect(&rig);
-	(void)rig_calls(&rig);
+	rig_begin_busy(&rig, 3);
+	rig_reconnect(&rig);
 	rig_answer(&rig, "[OK 501000 2]");
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	ck_assert_ptr_nonnull(strstr(rig_calls(&rig), "settle_late usage 1-1 - 0 {} "));
@@ -139,8 +134,7 @@ START_TEST(agent_claims_nothing_while_more_of_an_earlier_process_is_to_come)
 {
 	rig_begin(&rig, 1);
 	agent_late_more(rig.agent, rig.now_ms, true);
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
+	rig_wake(&rig);
 	EXPECT_CALLS("");
 	leave(1);
 	agent_late_more(rig.agent, rig.now_ms, false);
@@ -159,9 +153,7 @@ START_TEST(agent_offers_late_results_again_after_a_loss)
 	rig_begin(&rig, 1);
 	agent_late(rig.agent, rig.now_ms, &late);
 	rig_step(&rig);
-	rig_lose(&rig);
-	rig_connect(&rig);
-	(void)rig_calls(&rig);
+	rig_reconnect(&rig);
 	rig_answer(&rig, "[OK 501000 2]");
 	EXPECT_CALLS("settle_late usage 3-1 - 0 R - -\n");
 	rig_fini(&rig);
@@ -192,8 +184,7 @@ START_TEST(agent_claims_nothing_while_late_results_pile_up)
 	rig_begin(&rig, 1);
 	while (agent_late_room(rig.agent))
 		leave(1);
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
+	rig_wake(&rig);
 	for (int batch = 0; batch < 2; batch++) {
 		ck_assert_ptr_null(strstr(rig_calls(&rig), "claim"));
 		rig_answer(&rig, "[OK 501000 FENCED]");

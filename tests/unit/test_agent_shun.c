@@ -36,8 +36,7 @@ miss(void)
 		.missed = SPAN("up"),
 	};
 
-	agent_ended(rig.agent, rig.now_ms, slot, rig.run_q[slot], &outcome);
-	rig_step(&rig);
+	rig_end_with(&rig, slot, &outcome);
 }
 
 static void

@@ -10,13 +10,12 @@ START_TEST(agent_waits_for_running_jobs_when_it_stops_then_says_bye)
 	rig_give(&rig, 1);
 	rig_send(&rig, 0);
 	agent_stop(rig.agent, rig.now_ms, 60000);
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
+	rig_wake(&rig);
 	EXPECT_CALLS("");
 	EXPECT_COMMANDS("");
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	EXPECT_CALLS("settle 1 1 0 3 " RIG_NONE " - 0 {} 5\n"); /* and claims nothing */
-	rig_answer(&rig, "=OK 501000 1000\n\n\n");
+	rig_answer(&rig, RIG_NOTHING);
 	EXPECT_CALLS("bye 1\n");
 	rig_answer(&rig, "[OK 501000]");
 	EXPECT_COMMANDS("drop 77\nfinished\n");
@@ -46,11 +45,9 @@ END_TEST
 START_TEST(agent_gives_back_at_once_what_it_has_not_begun)
 {
 	rig_begin(&rig, 2);
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
+	rig_wake(&rig);
 	(void)rig_calls(&rig);
-	rig_answer_only(&rig, "=OK 501000 1000\n\n\n" RIG_LANE " " RIG_FAMILY
-	                      " p 0 - 0 0 0 0 1-1");
+	rig_answer_only(&rig, RIG_NOTHING RIG_LANE " " RIG_FAMILY " p 0 - 0 0 0 0 1-1");
 	agent_stop(rig.agent, rig.now_ms, 60000);
 	rig_step(&rig);
 	EXPECT_COMMANDS("");
@@ -61,9 +58,7 @@ END_TEST
 
 START_TEST(agent_stops_at_once_when_told_twice)
 {
-	rig_begin(&rig, 1);
-	rig_give(&rig, 1);
-	rig_send(&rig, 0);
+	rig_begin_busy(&rig, 1);
 	agent_stop(rig.agent, rig.now_ms, 60000);
 	rig_step(&rig);
 	EXPECT_COMMANDS("");
@@ -76,9 +71,7 @@ END_TEST
 
 START_TEST(agent_finishes_without_redis_once_its_time_is_up)
 {
-	rig_begin(&rig, 1);
-	rig_give(&rig, 1);
-	rig_send(&rig, 0);
+	rig_begin_busy(&rig, 1);
 	rig_lose(&rig);
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	agent_stop(rig.agent, rig.now_ms, 1000);

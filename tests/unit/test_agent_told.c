@@ -4,15 +4,6 @@
 
 static struct rig rig;
 
-/* An agent with one slot, in which a request runs. */
-static void
-begin_running(void)
-{
-	rig_begin(&rig, 1);
-	rig_give(&rig, 1);
-	rig_send(&rig, 0);
-}
-
 /* Its beat, and what it hears. */
 static void
 beat(const char *answer)
@@ -24,7 +15,7 @@ beat(const char *answer)
 
 START_TEST(agent_that_is_told_to_be_quiet_ends_what_it_has_and_claims_nothing)
 {
-	begin_running();
+	rig_begin_busy(&rig, 1);
 	beat("[OK 511000 3]");
 	EXPECT_COMMANDS("note quiet 1\n");
 	rig_end(&rig, 0, AGENT_DONE, 77);
@@ -45,7 +36,7 @@ END_TEST
  */
 START_TEST(agent_that_is_quiet_asks_soon_when_it_is_woken)
 {
-	begin_running();
+	rig_begin_busy(&rig, 1);
 	beat("[OK 511000 3]");
 	rig_end(&rig, 0, AGENT_DONE, 77);
 	rig_answer(&rig, "=OK 511000 1000\n\n\n");
@@ -58,8 +49,7 @@ START_TEST(agent_that_is_quiet_asks_soon_when_it_is_woken)
 	rig_answer(&rig, "[OK 512000 3]"); /* somebody else was meant */
 	rig_pass(&rig, 5000);
 	EXPECT_CALLS("");
-	agent_wake(rig.agent, rig.now_ms);
-	rig_step(&rig);
+	rig_wake(&rig);
 	EXPECT_CALLS("beat 1 0 30000\n");
 	rig_answer(&rig, "[OK 517000 1]");
 	EXPECT_CALLS("claim 1 3 0\n");
@@ -69,7 +59,7 @@ END_TEST
 
 START_TEST(agent_stays_quiet_in_its_next_session)
 {
-	begin_running();
+	rig_begin_busy(&rig, 1);
 	beat("[OK 511000 3]");
 	beat("[GONE]");
 	EXPECT_CALLS("hello w p 1 * 30000 - 600000 quiet\n");
@@ -81,7 +71,7 @@ END_TEST
 
 START_TEST(agent_that_is_dismissed_says_so_once)
 {
-	begin_running();
+	rig_begin_busy(&rig, 1);
 	beat("[OK 511000 5]");
 	EXPECT_COMMANDS("dismissed\n");
 	beat("[OK 521000 5]");
