@@ -511,13 +511,25 @@ rig_fini(struct rig *rig)
 }
 
 void
-rig_rule_over(struct rig *rig, const char *families, const char *lanes)
+rig_anew(struct rig *rig)
+{
+	rig_fini(rig);
+	rig_init(rig);
+}
+
+void
+rig_take_rule(struct rig *rig)
 {
 	ruler_connected(rig->ruler, rig->now_ms);
 	rig_answer(rig, rig_expect(rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+}
+
+void
+rig_rule_over(struct rig *rig, const char *families, const char *lanes)
+{
+	rig_take_rule(rig);
 	rig_answer(rig, rig_expect(rig, "reap"), "[OK 1000 0 0 0]");
-	rig_answer(rig, rig_expect(rig, "HMGET meta"),
-	           "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~]");
+	rig_answer(rig, rig_expect(rig, "HMGET meta"), RIG_META);
 	rig_answer(rig, rig_expect(rig, "HKEYS unheld"), "[]");
 	rig_answer(rig, rig_expect(rig, "audit"), "[OK 1000]");
 	rig_answer(rig, rig_expect(rig, "HSCAN families"), families);
@@ -533,16 +545,35 @@ rig_rule(struct rig *rig)
 	rig_rule_over(rig, "[0 []]", "[0 []]");
 }
 
-void
-rig_inbox(struct rig *rig, const char *entries)
+static void
+answer_read(struct rig *rig, const char *read, const char *before, const char *entries,
+            const char *behind)
 {
-	size_t size = strlen(entries) + 32;
+	size_t size = strlen(before) + strlen(entries) + strlen(behind) + 1;
 	char *text = malloc(size);
 
 	ck_assert_ptr_nonnull(text);
-	(void)snprintf(text, size, "[[w:jobs %s]]", entries);
-	rig_answer(rig, rig_expect(rig, "XREAD jobs"), text);
+	(void)snprintf(text, size, "%s%s%s", before, entries, behind);
+	rig_answer(rig, rig_expect(rig, read), text);
 	free(text);
+}
+
+void
+rig_inbox(struct rig *rig, const char *entries)
+{
+	answer_read(rig, "XREAD jobs", "[[w:jobs ", entries, "]]");
+}
+
+void
+rig_events(struct rig *rig, const char *entries)
+{
+	answer_read(rig, "XREAD events", "[[w:events [", entries, "]]]");
+}
+
+void
+rig_hello(struct rig *rig)
+{
+	rig_events(rig, "[2-0 [e 'hello 0123456789abcdef default 8']]");
 }
 
 const char *
@@ -567,4 +598,16 @@ rig_send_large(struct rig *rig, const char *id, char letter)
 
 	(void)snprintf(text, sizeof(text), "[%s]", rig_large_entry(id, letter));
 	rig_inbox(rig, text);
+}
+
+enum ruler_phase
+rig_phase(const struct rig *rig)
+{
+	return ruler_view_health(rig->ruler, rig->now_ms).phase;
+}
+
+bool
+rig_has_said(const struct rig *rig, const char *text)
+{
+	return strstr(rig->notes, text) != NULL;
 }

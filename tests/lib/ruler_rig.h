@@ -18,9 +18,28 @@
 #define TESTS_LIB_RULER_RIG_H
 
 #include "scheduler/ruler.h"
+#include "scheduler/ruler_view.h"
 
 #define RIG_CALLS_MAX 512
 #define RIG_OWNER     "3:00000000000000ab"
+
+/* What HMGET meta finds: the inbox was read up to 5-0, the events up to 1-0. */
+#define RIG_META "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~]"
+
+/* The fields of an entry that has no prefix to speak of. */
+#define RIG_SMALL "[upstream claude body '{\"model\":\"m\",\"messages\":[]}']"
+
+/* A program's main function (suite.h), with its own `rig` anew for each test. */
+#define RIG_SUITE_MAIN(name, ...)   \
+	static void open_rig(void)  \
+	{                           \
+		rig_init(&rig);     \
+	}                           \
+	static void close_rig(void) \
+	{                           \
+		rig_fini(&rig);     \
+	}                           \
+	SUITE_MAIN_AROUND(name, open_rig, close_rig, __VA_ARGS__)
 
 struct rig_call {
 	uint64_t tag;
@@ -47,6 +66,7 @@ struct rig {
 
 void rig_init(struct rig *rig);
 void rig_fini(struct rig *rig);
+void rig_anew(struct rig *rig); /* one after the other: as after a restart */
 
 /* Steps until there is nothing left to do now. */
 void rig_step(struct rig *rig);
@@ -82,6 +102,9 @@ uint32_t rig_position(const struct rig_call *call, const char *word, uint32_t fr
 
 void rig_answer(struct rig *rig, struct rig_call *call, const char *text);
 
+/* Connects, and gives it the rule; it reaps first. */
+void rig_take_rule(struct rig *rig);
+
 /* Connects and answers until it rules; `families` and `lanes` are what HSCAN finds. */
 void rig_rule(struct rig *rig);
 void rig_rule_over(struct rig *rig, const char *families, const char *lanes);
@@ -89,9 +112,18 @@ void rig_rule_over(struct rig *rig, const char *families, const char *lanes);
 /* Answers the next read of the inbox with these entries: "[[id [field value …]] …]". */
 void rig_inbox(struct rig *rig, const char *entries);
 
+/* Answers the next read of events with these: "[id [e lines]] …"; with one that says that
+ * a worker of the pool `default` is there, with 8 slots. */
+void rig_events(struct rig *rig, const char *entries);
+void rig_hello(struct rig *rig);
+
 /* An entry whose system prompt, 2,000 times that letter, is worth its own segment; and
  * the same in the inbox. */
 const char *rig_large_entry(const char *id, char letter);
 void rig_send_large(struct rig *rig, const char *id, char letter);
+
+/* How far it is, and whether a note ever said that. */
+enum ruler_phase rig_phase(const struct rig *rig);
+bool rig_has_said(const struct rig *rig, const char *text);
 
 #endif

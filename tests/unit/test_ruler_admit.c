@@ -8,26 +8,6 @@
 
 static struct rig rig;
 
-static void
-open_rig(void)
-{
-	rig_init(&rig);
-}
-
-static void
-close_rig(void)
-{
-	rig_fini(&rig);
-}
-
-static enum ruler_phase
-phase(void)
-{
-	return ruler_view_health(rig.ruler, rig.now_ms).phase;
-}
-
-#define SMALL "[upstream claude body '{\"model\":\"m\",\"messages\":[]}']"
-
 START_TEST(ruler_admits_from_the_stored_cursor_to_the_last_entry)
 {
 	struct rig_call *admit;
@@ -35,7 +15,7 @@ START_TEST(ruler_admits_from_the_stored_cursor_to_the_last_entry)
 
 	rig_rule(&rig);
 	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 4), "5-0");
-	rig_inbox(&rig, "[[6-0 " SMALL "] [7-3 " SMALL "]]");
+	rig_inbox(&rig, "[[6-0 " RIG_SMALL "] [7-3 " RIG_SMALL "]]");
 	admit = rig_expect(&rig, "admit");
 	ck_assert_str_eq(rig_word(admit, 0), RIG_OWNER);
 	ck_assert_str_eq(rig_word(admit, 1), "5-0");
@@ -48,7 +28,7 @@ START_TEST(ruler_admits_from_the_stored_cursor_to_the_last_entry)
 	ck_assert_uint_eq(rig_group_count(admit, 'F'), 1);
 	ck_assert_uint_eq(rig_group_count(admit, 'R'), 1);
 	rig_answer(&rig, admit, "[OK 1000]");
-	rig_inbox(&rig, "[[8-0 " SMALL "]]");
+	rig_inbox(&rig, "[[8-0 " RIG_SMALL "]]");
 	admit = rig_expect(&rig, "admit");
 	ck_assert_str_eq(rig_word(admit, 1), "7-3");
 	ck_assert_uint_eq(rig_group_count(admit, 'F'),
@@ -71,8 +51,8 @@ START_TEST(ruler_has_one_admit_under_way)
 {
 	rig_rule(&rig);
 	rig_hold(&rig, "admit");
-	rig_inbox(&rig, "[[6-0 " SMALL "]]");
-	rig_inbox(&rig, "[[7-0 " SMALL "]]");
+	rig_inbox(&rig, "[[6-0 " RIG_SMALL "]]");
+	rig_inbox(&rig, "[[7-0 " RIG_SMALL "]]");
 	rig_pass(&rig, 100);
 	ck_assert_str_eq(rig_word(rig_find(&rig, "admit"), 3), "6-0");
 	rig_answer(&rig, rig_find(&rig, "admit"), "[OK 1000]");
@@ -86,12 +66,12 @@ START_TEST(ruler_reads_all_anew_when_the_cursor_is_another)
 	struct rig_call *admit;
 
 	rig_rule(&rig);
-	rig_inbox(&rig, "[[6-0 " SMALL "]]");
+	rig_inbox(&rig, "[[6-0 " RIG_SMALL "]]");
 	admit = rig_expect(&rig, "admit");
 	rig_forget(&rig);
 	admit->answered = false;
 	rig_answer(&rig, admit, "[CURSOR 4-0 0]");
-	ck_assert_int_eq(phase(), RULER_REBUILDING);
+	ck_assert_int_eq(rig_phase(&rig), RULER_REBUILDING);
 	rig_answer(&rig, rig_find(&rig, "HMGET meta"), "[- '4-0 0' 1-0 on ~]");
 	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
 	rig_hold(&rig, "XREAD jobs");
@@ -132,7 +112,7 @@ START_TEST(ruler_sends_the_same_jobs_again_with_what_is_needed)
 	ck_assert_uint_eq(rig_group_count(admit, 'E'), 1);
 	ck_assert_uint_eq(ruler_view_health(rig.ruler, rig.now_ms).admitted, admitted);
 	rig_answer(&rig, admit, "[OK 1000]");
-	ck_assert_int_eq(phase(), RULER_RULING);
+	ck_assert_int_eq(rig_phase(&rig), RULER_RULING);
 }
 END_TEST
 
@@ -166,13 +146,13 @@ START_TEST(ruler_that_is_always_told_need_gives_up_its_memory)
 
 	rig_rule(&rig);
 	rig_send_large(&rig, "6-0", 'a');
-	for (int i = 0; i < 10 && phase() == RULER_RULING; i++) {
+	for (int i = 0; i < 10 && rig_phase(&rig) == RULER_RULING; i++) {
 		admit = rig_expect(&rig, "admit");
 		at = rig_group(admit, 'F', &count);
 		(void)snprintf(need, sizeof(need), "[NEED %s]", rig_word(admit, at));
 		rig_answer(&rig, admit, need);
 	}
-	ck_assert_int_eq(phase(), RULER_REBUILDING);
+	ck_assert_int_eq(rig_phase(&rig), RULER_REBUILDING);
 }
 END_TEST
 
@@ -182,7 +162,7 @@ START_TEST(ruler_isolates_what_redis_refuses_and_buries_the_culprit)
 	uint32_t at, count;
 
 	rig_rule(&rig);
-	rig_inbox(&rig, "[[6-0 " SMALL "] [7-0 " SMALL "]]");
+	rig_inbox(&rig, "[[6-0 " RIG_SMALL "] [7-0 " RIG_SMALL "]]");
 	rig_answer(&rig, rig_expect(&rig, "admit"), "!ERR warmq admit: E: no");
 	admit = rig_expect(&rig, "admit"); /* announced in meta, then alone */
 	ck_assert_str_eq(rig_word(admit, 3), "6-0");
@@ -206,14 +186,15 @@ START_TEST(ruler_buries_one_a_minute_while_nobody_is_admitted)
 	uint32_t count;
 
 	rig_rule(&rig);
-	rig_inbox(&rig, "[[6-0 " SMALL "] [7-0 " SMALL "]]");
+	rig_inbox(&rig, "[[6-0 " RIG_SMALL "] [7-0 " RIG_SMALL "]]");
 	rig_answer(&rig, rig_expect(&rig, "admit"), denied);
 	rig_answer(&rig, rig_expect(&rig, "admit"), denied);
 	(void)rig_group(rig_expect(&rig, "admit"), 'D', &count);
 	ck_assert_uint_eq(count, 1);
 	rig_answer(&rig, rig_expect(&rig, "admit"), "[OK 1000]");
 	rig_answer(&rig, rig_expect(&rig, "admit"), denied);
-	ck_assert_int_eq(phase(), RULER_ASKING); /* 7-0 is tried again, for a minute */
+	/* 7-0 is tried again, for a minute */
+	ck_assert_int_eq(rig_phase(&rig), RULER_ASKING);
 }
 END_TEST
 
@@ -223,7 +204,7 @@ START_TEST(ruler_takes_an_announcement_back_before_it_admits)
 	struct rig_call *admit, *last = NULL;
 
 	rig_rule(&rig);
-	rig_inbox(&rig, "[[6-0 " SMALL "] [7-0 " SMALL "]]");
+	rig_inbox(&rig, "[[6-0 " RIG_SMALL "] [7-0 " RIG_SMALL "]]");
 	rig_answer(&rig, rig_expect(&rig, "admit"), "!ERR warmq admit: E: no");
 	admit = rig_expect(&rig, "admit");
 	for (uint32_t i = 0; i < rig.calls_count && &rig.calls[i] != admit; i++)
@@ -247,11 +228,11 @@ START_TEST(ruler_buries_nobody_for_a_redis_that_cannot_write)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
 		rig_rule(&rig);
-		rig_inbox(&rig, "[[6-0 " SMALL "]]");
+		rig_inbox(&rig, "[[6-0 " RIG_SMALL "]]");
 		rig_answer(&rig, rig_expect(&rig, "admit"), answers[i]);
-		ck_assert_int_eq(phase(), RULER_ASKING); /* it waits, and begins anew */
-		rig_fini(&rig);
-		rig_init(&rig);
+		/* it waits, and begins anew */
+		ck_assert_int_eq(rig_phase(&rig), RULER_ASKING);
+		rig_anew(&rig);
 	}
 }
 END_TEST
@@ -283,8 +264,7 @@ START_TEST(ruler_counts_from_now_what_an_id_from_the_future_asks_for)
 		rig_inbox(&rig, text);
 		rig_answer(&rig, rig_expect(&rig, "GET prefix:none"), "~");
 		ck_assert_uint_eq(rig_group_count(rig_expect(&rig, "admit"), 'D'), 1);
-		rig_fini(&rig);
-		rig_init(&rig);
+		rig_anew(&rig);
 	}
 }
 END_TEST
@@ -327,8 +307,7 @@ START_TEST(ruler_goes_on_inside_a_pack)
 	struct rig_call *rest, *admit;
 	uint32_t at, count;
 
-	ruler_connected(rig.ruler, rig.now_ms);
-	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+	rig_take_rule(&rig);
 	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), "[- '6-0 2' 1-0 on ~]");
 	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
@@ -366,8 +345,8 @@ START_TEST(ruler_reads_fewer_entries_when_they_are_large)
 	(void)snprintf(entries + len, sizeof(entries) - len, "]");
 	rig_inbox(&rig, entries); /* 16 KB, more than the 10,000 aimed at */
 	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 1), "4");
-	rig_inbox(&rig,
-	          "[[7-0 " SMALL "] [7-1 " SMALL "] [7-2 " SMALL "] [7-3 " SMALL "]]");
+	rig_inbox(&rig, "[[7-0 " RIG_SMALL "] [7-1 " RIG_SMALL "] [7-2 " RIG_SMALL
+	                "] [7-3 " RIG_SMALL "]]");
 	ck_assert_str_eq(rig_word(rig_expect(&rig, "XREAD jobs"), 1), "8");
 }
 END_TEST
@@ -462,37 +441,34 @@ START_TEST(ruler_retries_a_blocking_read_that_was_lost_alone)
 {
 	struct rig_call *read;
 
-	rig_fini(&rig);
-	rig_init(&rig);
+	rig_anew(&rig);
 	rig.config.block_ms = 1000;
 	rig_rule(&rig);
 	read = rig_expect(&rig, "XREAD jobs");
 	ck_assert(ruler_tag_blocks(read->tag));
 	read->answered = true;
 	ruler_answer(rig.ruler, rig.now_ms, read->tag, NULL);
-	ck_assert_int_eq(phase(), RULER_RULING);
+	ck_assert_int_eq(rig_phase(&rig), RULER_RULING);
 	read = rig_expect(&rig, "XREAD jobs");
 	ck_assert_str_eq(rig_word(read, 2), "BLOCK");
 }
 END_TEST
 
-SUITE_MAIN_AROUND("ruler_admit", open_rig, close_rig,
-                  ruler_admits_from_the_stored_cursor_to_the_last_entry,
-                  ruler_sends_grants_in_the_pipeline_of_the_admit,
-                  ruler_has_one_admit_under_way,
-                  ruler_reads_all_anew_when_the_cursor_is_another,
-                  ruler_sends_the_same_jobs_again_with_what_is_needed,
-                  ruler_says_the_segments_again_of_a_batch_that_was_not_taken,
-                  ruler_that_is_always_told_need_gives_up_its_memory,
-                  ruler_isolates_what_redis_refuses_and_buries_the_culprit,
-                  ruler_buries_one_a_minute_while_nobody_is_admitted,
-                  ruler_takes_an_announcement_back_before_it_admits,
-                  ruler_buries_nobody_for_a_redis_that_cannot_write,
-                  ruler_counts_from_now_what_an_id_from_the_future_asks_for,
-                  ruler_takes_a_page_of_jobs_that_wait_in_no_list,
-                  ruler_goes_on_inside_a_pack,
-                  ruler_reads_fewer_entries_when_they_are_large,
-                  ruler_never_reads_so_many_that_large_ones_could_flood_it,
-                  ruler_reserves_no_less_than_a_job_asks_for,
-                  ruler_forgets_the_one_that_asked_for_much,
-                  ruler_retries_a_blocking_read_that_was_lost_alone)
+RIG_SUITE_MAIN("ruler_admit", ruler_admits_from_the_stored_cursor_to_the_last_entry,
+               ruler_sends_grants_in_the_pipeline_of_the_admit,
+               ruler_has_one_admit_under_way,
+               ruler_reads_all_anew_when_the_cursor_is_another,
+               ruler_sends_the_same_jobs_again_with_what_is_needed,
+               ruler_says_the_segments_again_of_a_batch_that_was_not_taken,
+               ruler_that_is_always_told_need_gives_up_its_memory,
+               ruler_isolates_what_redis_refuses_and_buries_the_culprit,
+               ruler_buries_one_a_minute_while_nobody_is_admitted,
+               ruler_takes_an_announcement_back_before_it_admits,
+               ruler_buries_nobody_for_a_redis_that_cannot_write,
+               ruler_counts_from_now_what_an_id_from_the_future_asks_for,
+               ruler_takes_a_page_of_jobs_that_wait_in_no_list,
+               ruler_goes_on_inside_a_pack, ruler_reads_fewer_entries_when_they_are_large,
+               ruler_never_reads_so_many_that_large_ones_could_flood_it,
+               ruler_reserves_no_less_than_a_job_asks_for,
+               ruler_forgets_the_one_that_asked_for_much,
+               ruler_retries_a_blocking_read_that_was_lost_alone)

@@ -35,8 +35,7 @@ rule_over(const char *meta, const char *head, const char *hour)
 		protocol_record_print_family(&family, record, sizeof(record), &len), 0);
 	record[len] = '\0';
 	(void)snprintf(families, sizeof(families), "[0 [" FAMILY " '%s']]", record);
-	ruler_connected(rig.ruler, rig.now_ms);
-	rig_answer(&rig, rig_expect(&rig, "rule"), "[OK 1000 " RIG_OWNER " 1]");
+	rig_take_rule(&rig);
 	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), meta);
 	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
@@ -59,15 +58,6 @@ rule_over(const char *meta, const char *head, const char *hour)
 	"[" id " [e 'done " FAMILY ".0 " FAMILY " 1 p " sent " - " read " " written \
 	" 20 64']]"
 
-static void
-events(const char *entries)
-{
-	char text[4096];
-
-	(void)snprintf(text, sizeof(text), "[[w:events [%s]]]", entries);
-	rig_answer(&rig, rig_expect(&rig, "XREAD events"), text);
-}
-
 static struct ledger_view_health
 health(void)
 {
@@ -77,25 +67,13 @@ health(void)
 	return now;
 }
 
-static void
-begin(void)
-{
-	static bool is_open;
-
-	if (is_open)
-		rig_fini(&rig);
-	is_open = true;
-	rig_init(&rig);
-}
-
 START_TEST(ruler_ledger_books_a_line_under_its_route_and_place)
 {
 	struct ledger_view_route route;
 	struct ledger_view_place place;
 
-	begin();
 	rule_over(META("1-0", "1-0"), "[]", NULL);
-	events("[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
+	rig_events(&rig, "[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
 	ck_assert_uint_eq(health().total.written, 30000);
 	ck_assert_uint_eq(ledger_view_routes(ruler_ledger(rig.ruler)), 1);
 	ledger_view_route(ruler_ledger(rig.ruler), 0, rig.now_ms, &route);
@@ -113,9 +91,8 @@ START_TEST(ruler_ledger_stores_its_rows_with_the_cursor)
 	struct rig_call *ledger;
 	bool found = false;
 
-	begin();
 	rule_over(META("1-0", "1-0"), "[]", NULL);
-	events("[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
+	rig_events(&rig, "[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
 	ledger = rig_expect(&rig, "ledger");
 	ck_assert_str_eq(rig_word(ledger, 0), RIG_OWNER);
 	ck_assert_str_eq(rig_word(ledger, 1), "2000000-0");
@@ -153,7 +130,7 @@ trickle(uint32_t *serial, uint32_t seconds)
 	while (rig.now_ms < end_ms) {
 		(void)snprintf(line, sizeof(line), DONE("%u-0", "1999000", "30000", "0"),
 		               3000000 + (*serial)++);
-		events(line);
+		rig_events(&rig, line);
 		rig_pass(&rig, 3000);
 		count += stores();
 	}
@@ -163,10 +140,9 @@ trickle(uint32_t *serial, uint32_t seconds)
 static void
 begin_to_trickle(void)
 {
-	begin();
 	rig_hold(&rig, "ledger");
 	rule_over(META("1-0", "1-0"), "[]", NULL);
-	events("[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
+	rig_events(&rig, "[1-0 [e x]] " DONE("2000000-0", "1999000", "0", "30000"));
 }
 
 START_TEST(ruler_ledger_stores_each_two_minutes_while_jobs_trickle_in)
@@ -195,7 +171,7 @@ START_TEST(ruler_ledger_stores_many_entries_at_once)
 		for (uint32_t j = i; j < i + 25; j++)
 			len += (size_t)snprintf(text + len, sizeof(text) - len,
 			                        " [4000000-%u [e 'x']]", j);
-		events(text);
+		rig_events(&rig, text);
 	}
 	rig_pass(&rig, 100);
 	ck_assert_uint_eq(stores(), 1);
@@ -211,7 +187,7 @@ START_TEST(ruler_ledger_stores_before_it_gives_up_the_rule)
 	begin_to_trickle();
 	ck_assert_uint_eq(trickle(&serial, 9), 1);
 	rig_hold(&rig, "rule");
-	events(DONE("5000000-0", "1999000", "30000", "0"));
+	rig_events(&rig, DONE("5000000-0", "1999000", "30000", "0"));
 	ruler_stop(rig.ruler);
 	rig_step(&rig);
 	ledger = rig_find(&rig, "ledger");
@@ -231,14 +207,13 @@ START_TEST(ruler_ledger_goes_on_where_its_rows_end)
 {
 	struct rig_call *read;
 
-	begin();
 	rule_over(META("2000004-0", "2000003-0"),
 	          "[total '7 7 0 0 0 210000 0 0 0 0 0 0 0 first:7,210000,0,0,0']", NULL);
 	ck_assert_uint_eq(health().total.written, 210000);
 	read = rig_expect(&rig, "XREAD events");
 	ck_assert_str_eq(rig_word(read, 4), "2000002-18446744073709551615");
-	events(DONE("2000003-0", "1", "0", "30000") " " DONE("2000004-0", "1", "0",
-	                                                     "30000"));
+	rig_events(&rig, DONE("2000003-0", "1", "0", "30000") " " DONE("2000004-0", "1",
+	                                                               "0", "30000"));
 	ck_assert_uint_eq(health().total.written, 240000);
 	ck_assert_uint_eq(health().total.calls, 8);
 	ck_assert_uint_eq(health().gaps, 0);
@@ -248,25 +223,24 @@ END_TEST
 /* The other way round: the core hears what the ledger has booked. */
 START_TEST(ruler_ledger_books_nothing_twice)
 {
-	begin();
 	rule_over(META("2000001-0", "2000003-0"), "[]", NULL);
-	events(DONE("2000001-0", "1", "0", "1") " " DONE(
-		"2000002-0", "1", "0", "10") " " DONE("2000003-0", "1", "0",
-	                                              "100") " " DONE("2000004-0", "1",
-	                                                              "0", "1000"));
+	rig_events(&rig,
+	           DONE("2000001-0", "1", "0", "1") " " DONE(
+			   "2000002-0", "1", "0",
+			   "10") " " DONE("2000003-0", "1", "0",
+	                                  "100") " " DONE("2000004-0", "1", "0", "1000"));
 	ck_assert_uint_eq(health().total.written, 1000);
 }
 END_TEST
 
 START_TEST(ruler_ledger_shows_that_lines_were_lost)
 {
-	begin();
 	rule_over(META("2000003-0", "2000003-0"), "[]", NULL);
-	events(DONE("2000009-0", "1", "0", "30000")); /* where is 2000003-0? */
+	rig_events(&rig, DONE("2000009-0", "1", "0", "30000")); /* where is 2000003-0? */
 	ck_assert_uint_eq(health().gaps, 1);
 	ck_assert(!health().sums_up);
-	ck_assert_ptr_nonnull(strstr(rig.notes, "were trimmed before they were read"));
-	events(DONE("2000010-0", "1", "0", "30000")); /* looked at once */
+	ck_assert(rig_has_said(&rig, "were trimmed before they were read"));
+	rig_events(&rig, DONE("2000010-0", "1", "0", "30000")); /* looked at once */
 	ck_assert_uint_eq(health().gaps, 1);
 }
 END_TEST
@@ -275,7 +249,6 @@ START_TEST(ruler_ledger_remembers_over_a_restart)
 {
 	struct ledger_sums sums;
 
-	begin();
 	rule_over(META("2000003-0", "2000003-0"),
 	          "[state '1000 0 0 0 0' "
 	          "r:0 '1000 2000 1 7 7 0 0 0 210000 0 0 0 0 0 0 0 |triage' hours '500']",
@@ -292,11 +265,10 @@ END_TEST
 
 START_TEST(ruler_ledger_books_attempts_without_an_answer_as_waste)
 {
-	begin();
 	rule_over(META("1-0", "1-0"), "[]", NULL);
-	events("[1-0 [e x]] [2000000-0 [e 'spent " FAMILY ".0 " FAMILY
-	       " 1 p failed 1 2 0 30000 20 - b=1\nspent " FAMILY ".0 " FAMILY
-	       " 1 p worker_died - - - - - - b=1']]");
+	rig_events(&rig, "[1-0 [e x]] [2000000-0 [e 'spent " FAMILY ".0 " FAMILY
+	                 " 1 p failed 1 2 0 30000 20 - b=1\nspent " FAMILY ".0 " FAMILY
+	                 " 1 p worker_died - - - - - - b=1']]");
 	ck_assert_uint_eq(health().total.causes[LEDGER_RETRY_WASTE].written, 30000);
 	ck_assert_uint_eq(health().total.answers, 0);
 	ck_assert_uint_eq(health().total.unreported, 1);
@@ -306,10 +278,9 @@ END_TEST
 
 START_TEST(ruler_ledger_books_what_was_billed_and_is_no_evidence)
 {
-	begin();
 	rule_over(META("1-0", "1-0"), "[]", NULL);
-	events("[1-0 [e x]] [2000000-0 [e 'done " FAMILY ".0 " FAMILY
-	       " 1 l 1 2 - - 20 64 R=5,W=30000']]");
+	rig_events(&rig, "[1-0 [e x]] [2000000-0 [e 'done " FAMILY ".0 " FAMILY
+	                 " 1 l 1 2 - - 20 64 R=5,W=30000']]");
 	ck_assert_uint_eq(health().total.written, 30000);
 	ck_assert_uint_eq(health().total.read, 5);
 	ck_assert_uint_eq(health().total.unreported, 0);
@@ -323,13 +294,12 @@ START_TEST(ruler_ledger_books_each_token_at_the_price_of_its_day)
 		{ 2000005, { .input = 2000000, .write = 2500000, .read = 200000 } },
 	};
 
-	begin();
 	rig.model.prices = prices;
 	rig.model.prices_count = 2;
 	rule_over(META("1-0", "1-0"), "[]", NULL);
-	events("[1-0 [e x]] " DONE("2000004-0", "1999000", "0", "10000"));
+	rig_events(&rig, "[1-0 [e x]] " DONE("2000004-0", "1999000", "0", "10000"));
 	ck_assert_uint_eq(health().total.cost, 10000 * 3750 + 20 * 3000);
-	events(DONE("2000005-0", "1999900", "10000", "0"));
+	rig_events(&rig, DONE("2000005-0", "1999900", "10000", "0"));
 	ck_assert_uint_eq(health().total.cost,
 	                  10000 * 3750 + 20 * 3000 + 10000 * 200 + 20 * 2000);
 	ck_assert_uint_eq(health().total.unpriced, 0);
@@ -342,17 +312,16 @@ START_TEST(ruler_ledger_counts_refusals_of_a_burst)
 	char text[4000] = "[1-0 [e x]]";
 	size_t len = strlen(text);
 
-	begin();
 	rule_over(META("1-0", "1-0"), "[]", NULL);
 	for (unsigned i = 0; i < 12; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 		                        " [2000%03u-0 [e 'done " FAMILY ".0 " FAMILY
 		                        " 1 p 19990%02u 1999500 0 30000 20 64']]",
 		                        i, i);
-	events(text);
-	events("[2000100-0 [e 'pressure claude:default 429 2000200']] "
-	       "[2000101-0 [e 'pressure claude:default 5xx 2000200\n"
-	       "pressure another:default 529 2000200']]");
+	rig_events(&rig, text);
+	rig_events(&rig, "[2000100-0 [e 'pressure claude:default 429 2000200']] "
+	                 "[2000101-0 [e 'pressure claude:default 5xx 2000200\n"
+	                 "pressure another:default 529 2000200']]");
 	ck_assert(ledger_view_burst(ruler_ledger(rig.ruler), 0, 0, &burst));
 	ck_assert_uint_eq(burst.starts, 12);
 	ck_assert_uint_eq(burst.extra_writes, 11);
@@ -360,14 +329,15 @@ START_TEST(ruler_ledger_counts_refusals_of_a_burst)
 }
 END_TEST
 
-SUITE_MAIN("ruler_ledger", ruler_ledger_books_a_line_under_its_route_and_place,
-           ruler_ledger_stores_its_rows_with_the_cursor,
-           ruler_ledger_stores_each_two_minutes_while_jobs_trickle_in,
-           ruler_ledger_stores_many_entries_at_once,
-           ruler_ledger_stores_before_it_gives_up_the_rule,
-           ruler_ledger_goes_on_where_its_rows_end, ruler_ledger_books_nothing_twice,
-           ruler_ledger_shows_that_lines_were_lost, ruler_ledger_remembers_over_a_restart,
-           ruler_ledger_books_attempts_without_an_answer_as_waste,
-           ruler_ledger_books_what_was_billed_and_is_no_evidence,
-           ruler_ledger_books_each_token_at_the_price_of_its_day,
-           ruler_ledger_counts_refusals_of_a_burst)
+RIG_SUITE_MAIN("ruler_ledger", ruler_ledger_books_a_line_under_its_route_and_place,
+               ruler_ledger_stores_its_rows_with_the_cursor,
+               ruler_ledger_stores_each_two_minutes_while_jobs_trickle_in,
+               ruler_ledger_stores_many_entries_at_once,
+               ruler_ledger_stores_before_it_gives_up_the_rule,
+               ruler_ledger_goes_on_where_its_rows_end, ruler_ledger_books_nothing_twice,
+               ruler_ledger_shows_that_lines_were_lost,
+               ruler_ledger_remembers_over_a_restart,
+               ruler_ledger_books_attempts_without_an_answer_as_waste,
+               ruler_ledger_books_what_was_billed_and_is_no_evidence,
+               ruler_ledger_books_each_token_at_the_price_of_its_day,
+               ruler_ledger_counts_refusals_of_a_burst)

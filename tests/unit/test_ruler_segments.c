@@ -6,21 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SMALL "[upstream claude body '{\"model\":\"m\",\"messages\":[]}']"
-
 static struct rig rig;
-
-static void
-open_rig(void)
-{
-	rig_init(&rig);
-}
-
-static void
-close_rig(void)
-{
-	rig_fini(&rig);
-}
 
 /* The record of the family that an admit has stored. */
 static void
@@ -65,8 +51,7 @@ rule_over_families(const char *letters, char tools[33], char system[33])
 		append_family(families, sizeof(families), tools, system);
 		rig_answer(&rig, admit, "[OK 1000]");
 	}
-	rig_fini(&rig);
-	rig_init(&rig);
+	rig_anew(&rig);
 	(void)snprintf(families + strlen(families), sizeof(families) - strlen(families),
 	               "]]");
 	rig_rule_over(&rig, families, "[0 []]");
@@ -111,8 +96,7 @@ START_TEST(ruler_asks_once_and_reuses_equal_bytes)
 	at = rig_group(admit, 'X', &count);
 	(void)snprintf(value[0], sizeof(value[0]), "'%s'", rig_word(admit, at + 1));
 	(void)snprintf(value[1], sizeof(value[1]), "'%s'", rig_word(admit, at + 3));
-	rig_fini(&rig);
-	rig_init(&rig);
+	rig_anew(&rig);
 
 	rule_over_family(tools, system);
 	rig_send_large(&rig, "6-0", 'a');
@@ -148,10 +132,10 @@ START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
 	struct rig_call *admit, *get;
 
 	rule_over_family(tools, system);
-	(void)snprintf(entries, sizeof(entries), "[[6-0 " SMALL "] %s",
+	(void)snprintf(entries, sizeof(entries), "[[6-0 " RIG_SMALL "] %s",
 	               rig_large_entry("7-0", 'a'));
 	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries),
-	               " [8-0 " SMALL "]]");
+	               " [8-0 " RIG_SMALL "]]");
 	rig_hold(&rig, "admit");
 	rig_inbox(&rig, entries);
 	admit = rig_find(&rig, "admit"); /* what stands before goes at once */
@@ -183,14 +167,14 @@ answer_segments(const char *value)
 /* The page takes two admissions, not one for each job that has to be compared. */
 START_TEST(ruler_asks_for_all_segments_that_a_page_wants_at_once)
 {
-	char tools[33], system[33], entries[20000] = "[[6-0 " SMALL "]";
+	char tools[33], system[33], entries[20000] = "[[6-0 " RIG_SMALL "]";
 	struct rig_call *admit;
 
 	rule_over_families("abc", tools, system);
 	for (char letter = 'a'; letter <= 'c'; letter++)
 		(void)snprintf(
 			entries + strlen(entries), sizeof(entries) - strlen(entries),
-			" %s [7-%d1 " SMALL "]",
+			" %s [7-%d1 " RIG_SMALL "]",
 			rig_large_entry((char[]){ '7', '-', letter - 'a' + '1', '0', 0 },
 		                        letter),
 			letter - 'a' + 1);
@@ -247,10 +231,9 @@ START_TEST(ruler_lets_a_job_wait_whose_segment_is_on_its_way_and_not_in_memory)
 }
 END_TEST
 
-SUITE_MAIN_AROUND("ruler_segments", open_rig, close_rig,
-                  ruler_compares_bytes_before_it_reuses_a_segment,
-                  ruler_asks_once_and_reuses_equal_bytes,
-                  ruler_stores_a_segment_that_redis_does_not_have,
-                  ruler_waits_for_a_segment_and_loses_no_job,
-                  ruler_asks_for_all_segments_that_a_page_wants_at_once,
-                  ruler_lets_a_job_wait_whose_segment_is_on_its_way_and_not_in_memory)
+RIG_SUITE_MAIN("ruler_segments", ruler_compares_bytes_before_it_reuses_a_segment,
+               ruler_asks_once_and_reuses_equal_bytes,
+               ruler_stores_a_segment_that_redis_does_not_have,
+               ruler_waits_for_a_segment_and_loses_no_job,
+               ruler_asks_for_all_segments_that_a_page_wants_at_once,
+               ruler_lets_a_job_wait_whose_segment_is_on_its_way_and_not_in_memory)
