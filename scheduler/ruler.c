@@ -256,6 +256,7 @@ static const struct handler handlers[RULER_CALL_COUNT] = {
 	[RULER_CALL_READ_REST] = { ruler_inbox_on_rest, false, false },
 	[RULER_CALL_SEGMENT] = { ruler_intern_on_segment, false, false },
 	[RULER_CALL_PREFIX] = { ruler_prefix_on_answer, false, true },
+	[RULER_CALL_PREFIX_SIZE] = { ruler_prefix_on_size, false, true },
 	[RULER_CALL_ADMIT] = { ruler_admit_on_answer, true, true },
 	[RULER_CALL_UNDECIDED] = { ruler_undecided_on_payload, false, true },
 	[RULER_CALL_TRY] = { ruler_admit_on_try, false, true },

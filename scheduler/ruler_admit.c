@@ -50,7 +50,7 @@ ruler_admit_clear(struct ruler *ruler)
 	admit->entry_fed = 0;
 	admit->job_fed = 0;
 	admit->sent = false;
-	admit->waits = false;
+	admit->waits = 0;
 	ruler_intern_forget(admit);
 	admit->noted = false;
 	admit->stored = (struct ruler_cursor){ "0-0", 0 };
@@ -157,13 +157,20 @@ ruler_admit_announce(struct ruler *ruler, struct call_list *out)
 }
 
 void
+ruler_admit_answered(struct ruler *ruler)
+{
+	VERIFY(ruler->admit.waits > 0);
+	ruler->admit.waits--;
+}
+
+void
 ruler_admit_on_try(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                    const struct reply *reply)
 {
 	(void)now_ms;
 	(void)index;
 	(void)reply;
-	ruler->admit.waits = false;
+	ruler_admit_answered(ruler);
 	ruler->admit.noted = true;
 }
 
@@ -328,7 +335,7 @@ may_build(const struct ruler *ruler)
 	const struct ruler_admit *admit = &ruler->admit;
 
 	return ruler->phase == RULER_RULING && ruler->admits && !admit->sent &&
-	       !admit->waits && ruler->inbox.pages[ruler->inbox.head].full &&
+	       admit->waits == 0 && ruler->inbox.pages[ruler->inbox.head].full &&
 	       ruler_core_room(ruler) >= RULER_QUEUE_MAX / 2;
 }
 
@@ -345,13 +352,13 @@ ruler_admit_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 		return;
 	page = ruler_inbox_page(ruler);
 	if (admit->isolates && !admit->noted) {
-		admit->waits = true;
+		admit->waits++;
 		admit->survived = admit->stored;
 		write_try(ruler, RULER_CALL_TRY, "parsing", out);
 		return;
 	}
 	build(ruler, now_ms, page, out);
-	if (admit->wanted_count > 0 && !admit->isolates)
+	if (admit->waits > 0 && !admit->isolates)
 		ruler_scout(ruler, now_ms, page, out);
 	if (!has_moved(admit))
 		return; /* waits for an answer, or for more room in `out` */

@@ -40,6 +40,9 @@ uint64_t ruler_admit_deadline(const struct ruler *ruler, uint64_t now_ms);
 /* Remembers the take-over in meta; once after each. */
 void ruler_admit_announce(struct ruler *ruler, struct call_list *out);
 
+/* One of the answers that admission waits for has come. */
+void ruler_admit_answered(struct ruler *ruler);
+
 /* NEED: what Redis does not have is not stored. */
 void ruler_admit_need(struct ruler *ruler, const struct reply *reply);
 

@@ -104,6 +104,12 @@ ruler_batch_has_room(const struct ruler_admit *admit)
 	       count_words(admit) + more + 64 <= RULER_ARGS;
 }
 
+bool
+ruler_batch_puts(const struct ruler_admit *admit)
+{
+	return admit->groups[RULER_GROUP_PREFIXES].items > 0;
+}
+
 /* ---- words ----------------------------------------------------------------------- */
 
 void

@@ -16,6 +16,9 @@ void ruler_batch_clear(struct ruler_admit *admit);
 /* Whether one more job fits. */
 bool ruler_batch_has_room(const struct ruler_admit *admit);
 
+/* Whether it puts named prefixes: they are in Redis when it is. */
+bool ruler_batch_puts(const struct ruler_admit *admit);
+
 /* Adds a word to the item that is being made, and counts it. */
 void ruler_batch_word(struct ruler_admit *admit, enum ruler_group group,
                       struct span word);

@@ -1,5 +1,6 @@
 #include "scheduler/ruler_intern.h"
 
+#include "scheduler/ruler_admit.h"
 #include "scheduler/ruler_batch.h"
 #include "scheduler/ruler_note.h"
 
@@ -18,7 +19,7 @@ ask(struct ruler *ruler, struct id128 id, size_t size, struct call_list *out)
 	call_begin(out, ruler_tag(ruler, RULER_CALL_SEGMENT, admit->wanted_count));
 	admit->wanted[admit->wanted_count++] = id;
 	admit->wanted_bytes += size;
-	admit->waits = true;
+	admit->waits++;
 	call_text(out, "GET");
 	protocol_call_key(out, ruler->config->ns, key);
 	return ERR_AGAIN;
@@ -44,10 +45,9 @@ ruler_intern_on_segment(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	VERIFY(index < admit->wanted_count);
 	id = admit->wanted[index];
 	node = ruler_known_node(&ruler->known, id);
-	if (++admit->wanted_answered == admit->wanted_count) {
+	ruler_admit_answered(ruler);
+	if (++admit->wanted_answered == admit->wanted_count)
 		ruler_intern_forget(admit);
-		admit->waits = false;
-	}
 	if (reply->kind != REPLY_TEXT) {
 		ruler->known.nodes[node].flags &= ~(uint32_t)RULER_NODE_STORED;
 		return;

@@ -129,10 +129,10 @@ find_prefix(struct ruler *ruler, struct ruler_job *job, struct span *ret_content
 		return RULER_PLACE_TAKEN;
 	err = ruler_prefix_find(ruler, name, ret_content);
 	if (err == ERR_AGAIN) {
-		if (!ruler_fits(out, 4, 512))
+		/* What this batch puts is in Redis behind it only. */
+		if (ruler_batch_puts(&ruler->admit) || !ruler_fits(out, 4, 512))
 			return RULER_PLACE_FULL;
 		ruler_prefix_ask(ruler, name, out);
-		ruler->admit.waits = true;
 		return RULER_PLACE_WAITS;
 	}
 	*ret_missing = err == ERR_NOT_FOUND;

@@ -1,7 +1,8 @@
 /* ruler_prefix.h - named prefixes: bound when a job is admitted, not when it was sent.
  *
  * A content that came through the inbox is known at once and in order.  One that was SET
- * is asked of Redis once for each page of the inbox.  A content that cannot be a prefix
+ * is asked of Redis once for each page of the inbox, by the job that needs it and for
+ * those behind that one (ruler_scout.h).  A content that cannot be a prefix
  * does not replace the last good one: nobody's jobs die of the operator's mistake. */
 #ifndef SCHEDULER_RULER_PREFIX_H
 #define SCHEDULER_RULER_PREFIX_H
@@ -17,10 +18,18 @@ const char *ruler_prefix_why(struct ruler *ruler, struct span name);
 
 void ruler_prefix_ask(struct ruler *ruler, struct span name, struct call_list *out);
 
+/* Asks ahead of its turn while admission waits for another one: for its size, and in a
+ * later round, if `*room` has so many bytes, for its content.  One that is missing costs
+ * no round of its own.  False: nothing more may be asked for now. */
+MUST_USE bool ruler_prefix_ahead(struct ruler *ruler, struct span name, size_t *room,
+                                 struct call_list *out);
+
 /* Through the inbox. */
 void ruler_prefix_put(struct ruler *ruler, struct span name, struct span content);
 
 void ruler_prefix_on_answer(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                             const struct reply *reply);
+void ruler_prefix_on_size(struct ruler *ruler, uint64_t now_ms, uint32_t index,
+                          const struct reply *reply);
 
 #endif

@@ -64,6 +64,7 @@ enum ruler_call {
 	RULER_CALL_READ_REST,
 	RULER_CALL_SEGMENT,
 	RULER_CALL_PREFIX,
+	RULER_CALL_PREFIX_SIZE,
 	RULER_CALL_ADMIT,
 	RULER_CALL_TRY,
 	RULER_CALL_UNDECIDED,
@@ -183,7 +184,7 @@ struct ruler_admit {
 	uint32_t entry_fed, job_fed;   /* the core knows all before here */
 	bool open;                     /* the reader stands in `entry` */
 	bool sent;                     /* the batch is under way */
-	bool waits;                    /* for a segment or a prefix */
+	uint32_t waits;                /* for so many answers before it goes on */
 	bool isolates;                 /* one entry at a time, with a note before */
 	bool noted;                    /* that note is written */
 	bool kills;         /* the next entry killed its reader: do not parse it */
@@ -219,10 +220,20 @@ struct ruler_undecided {
 
 #define RULER_PREFIX_WHY_SIZE 240
 
+enum ruler_prefix_state {
+	RULER_PREFIX_NEW,
+	RULER_PREFIX_MEASURING, /* its size was asked for, ahead of its turn */
+	RULER_PREFIX_MEASURED,
+	RULER_PREFIX_ASKED,
+	RULER_PREFIX_KNOWN, /* it is missing, or here */
+};
+
 struct ruler_prefix {
 	struct id128 name; /* hash */
 	char text[TEXT_NAME_MAX + 1];
-	uint32_t page; /* serial of the page for which it was asked */
+	uint32_t page; /* serial of the page for which the state holds */
+	enum ruler_prefix_state state;
+	size_t size; /* bytes, once it is measured */
 	bool missing;
 	char why[RULER_PREFIX_WHY_SIZE]; /* it is there and of no use */
 };

@@ -85,7 +85,7 @@ static bool
 may_place(const struct ruler *ruler)
 {
 	return ruler->undecided.ready && ruler->phase == RULER_RULING && ruler->admits &&
-	       !ruler->admit.sent && !ruler->admit.waits &&
+	       !ruler->admit.sent && ruler->admit.waits == 0 &&
 	       ruler_core_room(ruler) >= RULER_QUEUE_MAX / 2;
 }
 

@@ -152,6 +152,27 @@ START_TEST(ruler_waits_for_a_segment_and_loses_no_job)
 }
 END_TEST
 
+/* What an admit puts is in Redis behind it; looking ahead comes before it. */
+START_TEST(ruler_looks_for_no_name_ahead_of_what_it_puts)
+{
+	char tools[33], system[33], entries[16384] = "[";
+
+	rule_over_family(tools, system);
+	for (int i = 0; i < 65; i++) /* one more than are remembered */
+		(void)snprintf(
+			entries + strlen(entries), sizeof(entries) - strlen(entries),
+			" [5-%d [put_prefix n%d body '{\"system\":\"s\"}']]", i + 1, i);
+	(void)snprintf(entries + strlen(entries), sizeof(entries) - strlen(entries),
+	               " %s [8-0 [upstream claude prefix n0 body {}]]]",
+	               rig_large_entry("7-0", 'a'));
+	rig_hold(&rig, "admit");
+	rig_inbox(&rig, entries);
+	ck_assert_ptr_nonnull(rig_find(&rig, "GET px"));
+	ck_assert_uint_eq(rig_group_count(rig_find(&rig, "admit"), 'P'), 65);
+	ck_assert_ptr_null(rig_find(&rig, "STRLEN prefix:n0"));
+}
+END_TEST
+
 /* How many segments are asked for by now, all of them answered with `value`. */
 static uint32_t
 answer_segments(const char *value)
@@ -235,5 +256,6 @@ RIG_SUITE_MAIN("ruler_segments", ruler_compares_bytes_before_it_reuses_a_segment
                ruler_asks_once_and_reuses_equal_bytes,
                ruler_stores_a_segment_that_redis_does_not_have,
                ruler_waits_for_a_segment_and_loses_no_job,
+               ruler_looks_for_no_name_ahead_of_what_it_puts,
                ruler_asks_for_all_segments_that_a_page_wants_at_once,
                ruler_lets_a_job_wait_whose_segment_is_on_its_way_and_not_in_memory)
