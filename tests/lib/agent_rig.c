@@ -1,5 +1,7 @@
 #include "tests/lib/agent_rig.h"
 
+#include "tests/lib/written_reply.h"
+
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #define CALLS_MAX 256
 #define ARGS_MAX  8192
 #define BYTES_MAX (1 << 20)
-#define NODES_MAX 2048
 
 struct agent_config
 rig_config(uint32_t slots)
@@ -188,89 +189,17 @@ rig_reconnect(struct rig *rig)
 	(void)rig_calls(rig);
 }
 
-struct reader {
-	const char *text;
-	struct reply *nodes;
-	size_t used;
-};
-
-/* Children of one list are neighbours: counted first, filled then. */
-static size_t
-count_items(const char *text)
-{
-	size_t count = 0;
-	int depth = 0;
-	bool in_word = false;
-
-	for (; depth >= 0 && *text; text++) {
-		bool is_word = *text != ' ' && *text != '[' && *text != ']';
-
-		if (depth == 0 && ((is_word && !in_word) || *text == '['))
-			count++;
-		in_word = is_word;
-		depth += (*text == '[') - (*text == ']');
-	}
-	return count;
-}
-
-static void read_items(struct reader *reader, struct reply *reply);
-
-static void
-read_one(struct reader *reader, struct reply *reply)
-{
-	size_t len;
-
-	while (*reader->text == ' ')
-		reader->text++;
-	if (*reader->text == '[') {
-		reader->text++;
-		read_items(reader, reply);
-		return;
-	}
-	len = strcspn(reader->text, " ]");
-	*reply = (struct reply){ .kind = REPLY_TEXT, .text = { reader->text, len } };
-	if (len == 1 && *reader->text == '-')
-		reply->text.len = 0;
-	reader->text += len;
-}
-
-static void
-read_items(struct reader *reader, struct reply *reply)
-{
-	size_t count = count_items(reader->text);
-	struct reply *items = reader->nodes + reader->used;
-
-	reader->used += count;
-	ck_assert_uint_le(reader->used, NODES_MAX);
-	for (size_t i = 0; i < count; i++)
-		read_one(reader, &items[i]);
-	while (*reader->text == ' ')
-		reader->text++;
-	ck_assert_int_eq(*reader->text, ']');
-	reader->text++;
-	*reply = (struct reply){ .kind = REPLY_ARRAY, .count = count, .items = items };
-}
-
 void
 rig_answer_only(struct rig *rig, const char *text)
 {
-	static struct reply nodes[NODES_MAX];
-	struct reader reader = { text, nodes, 1 };
+	static struct written_reply written;
 	uint64_t tag;
 
 	ck_assert_uint_gt(rig->tags_count, 0);
 	tag = rig->tags[rig->tags_first];
 	rig->tags_first = (rig->tags_first + 1) % 1024;
 	rig->tags_count--;
-	if (text[0] == '!')
-		nodes[0] = (struct reply){ .kind = REPLY_ERROR,
-			                   .text = span_from(text + 1) };
-	else if (text[0] == '=')
-		nodes[0] =
-			(struct reply){ .kind = REPLY_TEXT, .text = span_from(text + 1) };
-	else
-		read_one(&reader, &nodes[0]);
-	agent_answer(rig->agent, rig->now_ms, tag, &nodes[0]);
+	agent_answer(rig->agent, rig->now_ms, tag, written_reply_read(&written, text));
 }
 
 void

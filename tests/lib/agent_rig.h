@@ -8,8 +8,7 @@
  * and words as they are, empty words as '-'.  Commands likewise: "start 0 1 7-1",
  * "abort 0 1", "drop 9", "spool 9", "session", "close", "note gone 0", "finished".
  *
- * Answers are written as nested lists of blank separated words: "[OK 5 0 [] [a b]]".
- * '-' is an empty word.  A word in front of the list makes an error: "!ERR what". */
+ * Answers are written in a line (written_reply.h): "[OK 5 0 [] [a b]]", "!ERR what". */
 #ifndef TESTS_LIB_AGENT_RIG_H
 #define TESTS_LIB_AGENT_RIG_H
 
@@ -77,8 +76,7 @@ void rig_lose(struct rig *rig);
 /* Loses it and connects again; what is called then is swallowed. */
 void rig_reconnect(struct rig *rig);
 
-/* Answers the oldest unanswered call, then steps.  "[OK 1 [2 3]]" is an array, "!text" an
- * error, "=text" one text. */
+/* Answers the oldest unanswered call, then steps. */
 void rig_answer(struct rig *rig, const char *text);
 
 /* The same without a step, for several events in one turn. */

@@ -1,95 +1,24 @@
 #include "tests/lib/ruler_rig.h"
 
 #include "common/text.h"
+#include "tests/lib/written_reply.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NODES_MAX 4096
-
 /* ---- answers --------------------------------------------------------------------- */
-
-struct reading {
-	const char *at;
-	struct reply *nodes;
-	uint32_t count;
-};
-
-static void
-skip_blanks(struct reading *in)
-{
-	while (*in->at == ' ' || *in->at == '\n')
-		in->at++;
-}
-
-static struct reply read_value(struct reading *in);
-
-static struct reply
-read_list(struct reading *in)
-{
-	struct reply items[256];
-	struct reply list = { .kind = REPLY_ARRAY };
-
-	in->at++;
-	for (skip_blanks(in); *in->at != ']'; skip_blanks(in)) {
-		ck_assert_msg(*in->at != '\0', "a list is not closed");
-		ck_assert_uint_lt(list.count, ARRAY_SIZE(items));
-		items[list.count++] = read_value(in);
-	}
-	in->at++;
-	ck_assert_uint_lt(in->count + list.count, NODES_MAX);
-	memcpy(in->nodes + in->count, items, list.count * sizeof(*items));
-	list.items = in->nodes + in->count;
-	in->count += (uint32_t)list.count;
-	return list;
-}
-
-static struct reply
-read_value(struct reading *in)
-{
-	struct reply value = { .kind = REPLY_TEXT };
-	size_t len;
-
-	skip_blanks(in);
-	if (*in->at == '[')
-		return read_list(in);
-	if (*in->at == '!') {
-		value.kind = REPLY_ERROR;
-		value.text = span_from(in->at + 1);
-		in->at += strlen(in->at);
-		return value;
-	}
-	if (*in->at == '\'') {
-		len = strcspn(in->at + 1, "'");
-		value.text = (struct span){ in->at + 1, len };
-		in->at += len + 2;
-		return value;
-	}
-	len = strcspn(in->at, " ]\n");
-	value.text = (struct span){ in->at, len };
-	in->at += len;
-	if (span_equals(value.text, SPAN("~")))
-		return (struct reply){ .kind = REPLY_NIL };
-	if (span_equals(value.text, SPAN("-")))
-		value.text = SPAN("");
-	return value;
-}
 
 void
 rig_answer(struct rig *rig, struct rig_call *call, const char *text)
 {
-	struct reading in = { .at = text };
-	struct reply reply;
+	static struct written_reply written;
 
 	ck_assert_ptr_nonnull(call);
 	ck_assert(!call->answered);
-	in.nodes = calloc(NODES_MAX, sizeof(*in.nodes));
-	ck_assert_ptr_nonnull(in.nodes);
-	reply = read_value(&in);
 	call->answered = true;
-	ruler_answer(rig->ruler, rig->now_ms, call->tag, &reply);
-	free(in.nodes);
+	ruler_answer(rig->ruler, rig->now_ms, call->tag,
+	             written_reply_read(&written, text));
 	rig_step(rig);
 }
 

@@ -10,8 +10,7 @@
  * what they read: "XREAD jobs", "HSCAN families".  Words are those behind the protocol
  * number, or behind the command.
  *
- * Answers are written as nested lists of blank separated words: "[OK 5 [] [a b]]".  "-"
- * is an empty word, "~" a nil, "!text to the end" an error; '…' quotes what has blanks.
+ * Answers are written in a line (written_reply.h): "[OK 5 [] [a b]]", "!ERR what".
  *
  * What a test does not answer itself is answered as an idle Redis would (rig_idle). */
 #ifndef TESTS_LIB_RULER_RIG_H

@@ -2,6 +2,7 @@
 #include "common/codec/protocol_answer.h"
 #include "common/codec/protocol_call.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/written_reply.h"
 
 #define NODE "00112233445566778899aabbccddeeff"
 #define LANE NODE ".0"
@@ -56,7 +57,10 @@ START_TEST(protocol_call_claim_has_the_words_of_the_protocol)
 }
 END_TEST
 
-START_TEST(protocol_call_settle_claims_behind_its_jobs)
+/* One job is settled, of all that a call settles or going on, and a claim is behind it.
+ */
+static const struct call_list *
+settle_one(bool goes_on, const uint32_t *slots, uint32_t slots_count)
 {
 	struct call_list *list = list_of_room();
 	struct protocol_settlement job = {
@@ -65,13 +69,19 @@ START_TEST(protocol_call_settle_claims_behind_its_jobs)
 		.usage = protocol_usage_none(),
 		.delivery = { SPAN("me"), 60000, SPAN("{}") },
 	};
-	uint32_t slots[] = { 4 };
 
-	job.usage = protocol_usage_none();
 	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1,
-	                     false);
+	                     goes_on);
 	protocol_call_settle_job(list, &job);
-	protocol_call_claim_into(list, 91, slots, 1);
+	protocol_call_claim_into(list, 91, slots, slots_count);
+	return list;
+}
+
+START_TEST(protocol_call_settle_claims_behind_its_jobs)
+{
+	uint32_t slots[] = { 4 };
+	const struct call_list *list = settle_one(false, slots, 1);
+
 	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 2);
 	SUITE_SPAN(call_arg(list, &list->calls[0], 10), "- - - - - -");
 	SUITE_SPAN(call_arg(list, &list->calls[0], 7), "1");
@@ -81,18 +91,8 @@ END_TEST
 
 START_TEST(protocol_call_settle_that_goes_on_names_no_slot_twice)
 {
-	struct call_list *list = list_of_room();
-	struct protocol_settlement job = {
-		.slot = 4,
-		.q = 90,
-		.usage = protocol_usage_none(),
-		.delivery = { SPAN("me"), 60000, SPAN("{}") },
-	};
+	const struct call_list *list = settle_one(true, NULL, 0);
 
-	protocol_call_settle(list, 1, SPAN("w"), (struct protocol_session){ 1, 2 }, 1,
-	                     true);
-	protocol_call_settle_job(list, &job);
-	protocol_call_claim_into(list, 91, NULL, 0);
 	ck_assert_uint_eq(list->calls[0].arg_count, 5 + 3 + 6 + 1);
 	SUITE_SPAN(call_arg(list, &list->calls[0], 7), "=1");
 	SUITE_SPAN(call_arg(list, &list->calls[0], 14), "91");
@@ -137,38 +137,22 @@ END_TEST
 
 /* ---- answers --------------------------------------------------------------------- */
 
-#define TEXT(word)                                                     \
-	{                                                              \
-		.kind = REPLY_TEXT, .text = { word, sizeof(word) - 1 } \
-	}
-#define NUMBER(n)                                     \
-	{                                             \
-		.kind = REPLY_INTEGER, .integer = (n) \
-	}
-#define ARRAY(items_)                                                             \
-	{                                                                         \
-		.kind = REPLY_ARRAY, .count = ARRAY_SIZE(items_), .items = items_ \
-	}
-#define NOTHING                     \
-	{                           \
-		.kind = REPLY_ARRAY \
-	}
-
 START_TEST(protocol_answer_of_a_claim_is_read)
 {
-	const struct reply reply =
-		TEXT("OK 1700 20\n4 lease 5 other\n6 TOKEN - 7 ENDED x\n" LANE " " NODE
-	             " l 3 " NODE " 1 1 18000 30012 1-2 1-3~\n" LANE
-	             " - t 3 - 0 1 0 0 w:" LANE ":3");
+	static struct written_reply written;
+	const struct reply *reply = written_reply_read(
+		&written, "=OK 1700 20\n4 lease 5 other\n6 TOKEN - 7 ENDED x\n" LANE
+			  " " NODE " l 3 " NODE " 1 1 18000 30012 1-2 1-3~\n" LANE
+			  " - t 3 - 0 1 0 0 w:" LANE ":3");
 	struct protocol_claim claim;
 	struct protocol_run got;
 	struct protocol_problem problem;
 	struct span element;
 	bool is_sound;
 
-	ck_assert_int_eq(protocol_answer_word(&reply), PROTOCOL_OK);
-	ck_assert_uint_eq(protocol_answer_now_ms(&reply), 1700);
-	ck_assert_int_eq(protocol_answer_claim(&reply, &claim), 0);
+	ck_assert_int_eq(protocol_answer_word(reply), PROTOCOL_OK);
+	ck_assert_uint_eq(protocol_answer_now_ms(reply), 1700);
+	ck_assert_int_eq(protocol_answer_claim(reply, &claim), 0);
 	ck_assert_uint_eq(claim.sleep_ms, 20);
 	ck_assert(protocol_answer_run(&claim.runs, &got, &is_sound) && is_sound);
 	ck_assert_int_eq(got.role, PROTOCOL_LEAD);
@@ -241,10 +225,7 @@ START_TEST(protocol_answer_words_are_told_apart)
 		{ "ERR warmq claim: q: Function not found", PROTOCOL_ERROR },
 		{ "OOM command not allowed", PROTOCOL_ERROR },
 	};
-	const struct reply gone[] = { TEXT("GONE") };
-	const struct reply strange[] = { TEXT("HELLO") };
-	const struct reply reply_gone = ARRAY(gone), reply_strange = ARRAY(strange),
-			   reply_empty = NOTHING;
+	static struct written_reply written;
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
 		struct reply reply = { .kind = REPLY_ERROR,
@@ -252,53 +233,52 @@ START_TEST(protocol_answer_words_are_told_apart)
 
 		ck_assert_int_eq(protocol_answer_word(&reply), errors[i].word);
 	}
-	ck_assert_int_eq(protocol_answer_word(&reply_gone), PROTOCOL_GONE);
-	ck_assert_int_eq(protocol_answer_word(&reply_strange), PROTOCOL_STRANGE);
-	ck_assert_int_eq(protocol_answer_word(&reply_empty), PROTOCOL_STRANGE);
+	ck_assert_int_eq(protocol_answer_word(written_reply_read(&written, "[GONE]")),
+	                 PROTOCOL_GONE);
+	ck_assert_int_eq(protocol_answer_word(written_reply_read(&written, "[HELLO]")),
+	                 PROTOCOL_STRANGE);
+	ck_assert_int_eq(protocol_answer_word(written_reply_read(&written, "[]")),
+	                 PROTOCOL_STRANGE);
 }
 END_TEST
 
 START_TEST(protocol_answer_of_attach_lists_the_slots)
 {
-	const struct reply first[] = { NUMBER(0),
-		                       TEXT("17|" NODE "|" LANE "|1-2|p|1|1,1|9|1|n") };
-	const struct reply second[] = { NUMBER(5), TEXT("junk") };
-	const struct reply items[] = { TEXT("OK"), NUMBER(1), NUMBER(8), ARRAY(first),
-		                       ARRAY(second) };
-	const struct reply reply = ARRAY(items);
+	static struct written_reply written;
+	const struct reply *reply =
+		written_reply_read(&written, "[OK :1 :8 [:0 17|" NODE "|" LANE
+	                                     "|1-2|p|1|1,1|9|1|n] [:5 junk]]");
 	struct protocol_lease lease;
 	uint64_t connection;
 	uint32_t slot;
 
-	ck_assert_int_eq(protocol_answer_attach(&reply, &connection), 0);
+	ck_assert_int_eq(protocol_answer_attach(reply, &connection), 0);
 	ck_assert_uint_eq(connection, 8);
-	ck_assert(protocol_answer_slot(&reply, 0, &slot, &lease));
+	ck_assert(protocol_answer_slot(reply, 0, &slot, &lease));
 	ck_assert_uint_eq(lease.q, 17);
-	ck_assert(protocol_answer_slot(&reply, 1, &slot, &lease));
+	ck_assert(protocol_answer_slot(reply, 1, &slot, &lease));
 	ck_assert_uint_eq(slot, 5);
 	ck_assert_uint_eq(lease.q, 0);
-	ck_assert(!protocol_answer_slot(&reply, 2, &slot, &lease));
+	ck_assert(!protocol_answer_slot(reply, 2, &slot, &lease));
 }
 END_TEST
 
 START_TEST(protocol_answer_of_grant_and_glance_is_read)
 {
-	const struct reply lane[] = { TEXT(LANE), TEXT("refused"), NUMBER(4),
-		                      NUMBER(2),  NUMBER(8),       NUMBER(1700) };
-	const struct reply family[] = { TEXT(NODE), NUMBER(55), NUMBER(2), NUMBER(1700) };
-	const struct reply items[] = { TEXT("OK"), NUMBER(1), ARRAY(lane),
-		                       ARRAY(family) };
-	const struct reply reply = ARRAY(items);
+	static struct written_reply written;
+	const struct reply *reply = written_reply_read(
+		&written,
+		"[OK :1 [" LANE " refused :4 :2 :8 :1700] [" NODE " :55 :2 :1700]]");
 	struct protocol_granted granted;
 	struct protocol_glance glance;
 
-	ck_assert(protocol_answer_granted(&reply, 0, &granted));
+	ck_assert(protocol_answer_granted(reply, 0, &granted));
 	ck_assert(!granted.done);
 	ck_assert_uint_eq(granted.generation, 4);
-	ck_assert(!protocol_answer_granted(&reply, 2, &granted));
-	ck_assert(protocol_answer_glance(&reply, 1, &glance));
+	ck_assert(!protocol_answer_granted(reply, 2, &granted));
+	ck_assert(protocol_answer_glance(reply, 1, &glance));
 	ck_assert_uint_eq(glance.backlog, 55);
-	ck_assert(!protocol_answer_glance(&reply, 0, &glance));
+	ck_assert(!protocol_answer_glance(reply, 0, &glance));
 }
 END_TEST
 
