@@ -184,37 +184,39 @@ say_pool(struct doctor *doctor, const char *pool, const json_t *families)
 	return CLI_OK;
 }
 
+/* What is said of jobs whose upstream is not there. */
+struct fault {
+	enum doctor_level level;
+	const char *what;
+	const char *action;
+};
+
+static const struct fault fault_gone = {
+	.level = DOCTOR_BAD,
+	.what = "which is not in the configuration of the scheduler that rules: nobody "
+		"will ever send them",
+	.action = "add it to the configuration of scheduler and workers again, and "
+		  "restart these; or end the jobs: the scheduler's page cancels all that "
+		  "wait in a family (warmq family ls)",
+};
+
+static const struct fault fault_away = {
+	.level = DOCTOR_WARNING,
+	.what = "which no worker of their pool reaches",
+	.action = "the logs of the workers say why: another configuration, network, "
+		  "name, certificate or proxy; they try again by themselves",
+};
+
 static int
-say_gone(struct doctor *doctor, const char *upstream, const json_t *families)
+say_fault(struct doctor *doctor, const struct fault *fault, const char *upstream,
+          const json_t *families)
 {
 	char jobs[CLI_COUNT_SIZE + 16];
 	int code;
 
 	if (count_jobs(doctor, families, jobs, &code))
-		doctor_say(doctor, DOCTOR_BAD, "upstreams",
-		           "add it to the configuration of scheduler and workers again, "
-		           "and restart these; or end the jobs: the scheduler's page "
-		           "cancels all that wait in a family (warmq family ls)",
-		           "%s for the upstream %s, which is not in the configuration "
-		           "of the scheduler that rules: nobody will ever send them",
-		           jobs, upstream);
-	return code;
-}
-
-static int
-say_away(struct doctor *doctor, const char *upstream, const json_t *families)
-{
-	char jobs[CLI_COUNT_SIZE + 16];
-	int code;
-
-	if (count_jobs(doctor, families, jobs, &code))
-		doctor_say(doctor, DOCTOR_WARNING, "upstreams",
-		           "the logs of the workers say why: another configuration, "
-		           "network, name, certificate or proxy; they try again by "
-		           "themselves",
-		           "%s for the upstream %s, which no worker of their pool "
-		           "reaches",
-		           jobs, upstream);
+		doctor_say(doctor, fault->level, "upstreams", fault->action,
+		           "%s for the upstream %s, %s", jobs, upstream, fault->what);
 	return code;
 }
 
@@ -250,12 +252,12 @@ say_all(struct doctor *doctor, const struct missing *missing)
 	json_object_foreach(missing->gone, name, families)
 	{
 		if (code == CLI_OK)
-			code = say_gone(doctor, name, families);
+			code = say_fault(doctor, &fault_gone, name, families);
 	}
 	json_object_foreach(missing->away, name, families)
 	{
 		if (code == CLI_OK)
-			code = say_away(doctor, name, families);
+			code = say_fault(doctor, &fault_away, name, families);
 	}
 	return code;
 }
