@@ -19,6 +19,7 @@ PROGRAM = os.path.join(BUILD, "provider", "warmq-provider")
 TIMEOUT_S = 120
 FAST = ("--latency-ms", "0", "--prefill-tokens-per-second", "0",
         "--decode-tokens-per-second", "0")
+VERSION = {"anthropic-version": "2023-06-01"}
 PREFIX = "Answer in one sentence and name the paragraph. " * 400  # 4,700 tokens
 
 
@@ -128,8 +129,14 @@ class Provider:
             own.close()
         return answer
 
+    def begin(self, body):
+        """A message under way; answers the connection that its answer comes on."""
+        connection = self.connect()
+        connection.request("POST", "/v1/messages", json.dumps(body), VERSION)
+        return connection
+
     def message(self, body, connection=None, **headers):
-        headers = {"anthropic-version": "2023-06-01",
+        headers = {**VERSION,
                    **{name.replace("_", "-"): value for name, value in headers.items()}}
         return self.ask("POST", "/v1/messages", body, headers, connection)
 
