@@ -111,12 +111,37 @@ is_of_proxy(int status)
 }
 
 static bool
+is_spend_word(const char *word)
+{
+	return IS_WORD(word, "enforced_spend_limit_reached", "insufficient_quota",
+	               "billing_hard_limit_reached", "billing_error",
+	               "billing_not_active", "exceeded_current_quota_error",
+	               "insufficient_user_quota", "Arrearage");
+}
+
+/* What a 400 of type invalid_request_error says of an account without money.  It is how
+ * the message begins, so no words of a prompt that are quoted in it can be taken for it.
+ */
+static bool
+is_spend_sentence(const char *message)
+{
+	static const char *const beginnings[] = {
+		"Your credit balance is too low",
+		"You have reached your specified API usage limits",
+		"You have reached your specified workspace API usage limits",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
+		if (strncmp(message, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool
 is_spend_cap(const struct fault *fault)
 {
-	return IS_WORD(fault->detail, "enforced_spend_limit_reached") ||
-	       IS_WORD(fault->code, "insufficient_quota", "billing_hard_limit_reached",
-	               "enforced_spend_limit_reached") ||
-	       IS_WORD(fault->type, "insufficient_quota", "billing_error");
+	return is_spend_word(fault->detail) || is_spend_word(fault->code) ||
+	       is_spend_word(fault->type) || is_spend_sentence(fault->message);
 }
 
 static bool

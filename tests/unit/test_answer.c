@@ -21,6 +21,9 @@ classify(int status, const char *body, const char *const *headers)
 #define HEADERS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define FAULT(type) \
 	"{\"type\":\"error\",\"error\":{\"type\":\"" type "\",\"message\":\"M\"}}"
+#define SAID(message)                                                        \
+	"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\"," \
+	"\"message\":\"" message "\"}}"
 #define CODE(code) "{\"error\":{\"message\":\"M\",\"type\":\"T\",\"code\":\"" code "\"}}"
 
 START_TEST(answer_kinds_follow_the_type_then_the_status)
@@ -113,6 +116,45 @@ START_TEST(answer_a_spend_cap_is_not_a_rate_limit)
 	ck_assert_int_eq(cap.after_ms, ANSWER_UNKNOWN);
 	ck_assert_uint_eq(limit.kind, ANSWER_DEFER);
 	ck_assert_int_eq(limit.after_ms, 7000);
+}
+END_TEST
+
+/* An account without money refuses every job alike: none may die of it. */
+START_TEST(answer_no_money_is_a_spend_cap_however_it_is_said)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum answer_kind kind;
+	} cases[] = {
+		{ 400,
+		  SAID("Your credit balance is too low to access the Anthropic API. "
+		       "Please go to Plans & Billing to upgrade or purchase credits."),
+		  ANSWER_SPEND_CAP },
+		{ 400,
+		  SAID("You have reached your specified API usage limits. You will "
+		       "regain access on 2026-12-01 at 00:00 UTC."),
+		  ANSWER_SPEND_CAP },
+		{ 400,
+		  SAID("You have reached your specified workspace API usage limits. "
+		       "You will regain access on 2026-12-01 at 00:00 UTC."),
+		  ANSWER_SPEND_CAP },
+		{ 400,
+		  SAID("messages.0.content: Your credit balance is too low: no such "
+		       "block"),
+		  ANSWER_FATAL },
+		{ 429, CODE("billing_not_active"), ANSWER_SPEND_CAP },
+		{ 429, FAULT("exceeded_current_quota_error"), ANSWER_SPEND_CAP },
+		{ 403, CODE("insufficient_user_quota"), ANSWER_SPEND_CAP },
+		{ 400, CODE("Arrearage"), ANSWER_SPEND_CAP },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer answer = classify(cases[i].status, cases[i].body, NULL);
+
+		ck_assert_msg(answer.kind == cases[i].kind, "%d %s: %s", cases[i].status,
+		              cases[i].body, answer_kind_name(answer.kind));
+	}
 }
 END_TEST
 
@@ -401,6 +443,7 @@ END_TEST
 
 SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_a_spend_cap_is_not_a_rate_limit,
+           answer_no_money_is_a_spend_cap_however_it_is_said,
            answer_a_400_that_names_what_we_added_is_our_own_doing,
            answer_that_is_no_json_is_of_something_else_or_broken_or_bytes,
            answer_a_marker_of_the_job_s_own_is_its_own_fault,

@@ -1,0 +1,88 @@
+"""Attacks by a sixth one: providers that say what is true in words of their own."""
+
+import http.server
+import json
+import threading
+from contextlib import contextmanager
+
+from fleet import Fleet, anthropic_body, wait_until
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Each request gets what the server's `answer` makes of it: status, type, bytes."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.bodies.append(body)
+        status, kind, answer = self.server.answer(len(self.server.bodies), body)
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def provider(answer):
+    """A server of ours in the provider's place; `bodies` are those of its requests."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.answer, server.bodies, server.daemon_threads = answer, [], True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class StrangeFleet(Fleet):
+    """Its provider is one of ours."""
+
+    def __init__(self, directory, server, *options, **more):
+        super().__init__(directory, *options, **more)
+        self.server = server
+
+    def start_provider(self):
+        self.provider = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def as_json(status, body):
+    return status, "application/json", json.dumps(body).encode()
+
+
+MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
+           "content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn",
+           "usage": {"input_tokens": 9, "cache_creation_input_tokens": 0,
+                     "cache_read_input_tokens": 0, "output_tokens": 1}}
+
+
+def test_an_account_without_money_kills_no_job(tmp_path):
+    """It is a 400 of type invalid_request_error, and only its sentence says it: each job of
+    the queue was sent, refused and dead within seconds."""
+    poor = {"type": "error", "error": {
+        "type": "invalid_request_error", "message": "Your credit balance is too low to access "
+        "the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}
+    rich = threading.Event()
+
+    def answer(_, __):
+        return as_json(200, MESSAGE) if rich.is_set() else as_json(400, poor)
+
+    with provider(answer) as server, StrangeFleet(tmp_path, server) as fleet:
+        fleet.start_all(slots=4)
+        fleet.enqueue([anthropic_body(f"{n}") for n in range(40)])
+        wait_until(lambda: "spend" in fleet.log("scheduler"), "the account to be parked")
+        asked = len(server.bodies)
+        assert asked <= 8, asked
+        assert fleet.pop_results({}) == {}
+        rich.set()
+        budget = fleet.redis("HGET", "warmq:pools", "default").decode()
+        fleet.warmq("budget", "unpark", budget)
+        results = fleet.collect(40)
+        assert {one["state"] for one in results.values()} == {"done"}
