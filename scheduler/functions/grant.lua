@@ -16,6 +16,10 @@ local function rule()
 	local owner, till = got[2] or '', (got[3] or 0) + 0
 	local mine = match(owner, ':(.*)$') == nonce
 	local lost = not got[4] and call('EXISTS', key.lanes) == 1
+	if not mine and lease_ms > 0 and till > now + lease_ms then
+		till = now + lease_ms -- the clock went back: nobody was given so much
+		call('HSET', key.meta, 'rule_until', format('%d', till))
+	end
 	if not mine and till > now then
 		return lease_ms > 0 and { 'HELD', owner, till - now } or { 'OK', now, owner, 0 }
 	end

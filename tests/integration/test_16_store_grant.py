@@ -3,7 +3,7 @@
 import redis
 import pytest
 
-from store import BYPASS, CHECKING, CLOSED, LEAKY, NEVER, OPEN, WRITING, Family, Worker
+from store import BYPASS, CHECKING, CLOSED, LEAKY, NEVER, OPEN, WRITING, Family, Worker, wait_until
 from test_11_store_claim import opened
 
 
@@ -12,6 +12,15 @@ def test_one_scheduler_rules_at_a_time(store):
     assert (owner, took) == (store.owner, 0)
     answer = store.call("rule", "00000000000000bb", 5000)
     assert answer[:2] == ["HELD", store.owner] and 0 < answer[2] <= 5000
+
+
+def test_a_rule_ends_in_time_though_the_clock_went_back(store):
+    """It was written by a clock that was an hour ahead."""
+    store.ok("rule", "00000000000000aa", 5000)
+    store.redis.hset(store.key("meta"), "rule_until", store.now() + 3600000)
+    answer = store.call("rule", "00000000000000bb", 50)
+    assert answer[0] == "HELD" and answer[2] <= 50
+    wait_until(lambda: store.call("rule", "00000000000000bb", 50)[0] == "OK", "the rule")
 
 
 def test_a_rule_that_ran_out_is_taken_over(store):
