@@ -1,6 +1,7 @@
 -- early.lua - jobs that ended before they were admitted.
 --
 --   cancel ─► entry deleted, early[id] ─► admit: its payload does not come back
+--   deadline passed in the inbox        ─► admit: ends as expired, is not started
 --
 -- The scheduler may have read the entry already; then the job comes along in an `admit`
 -- like all others, and what it says there was true when it was read.  A job in a list
@@ -49,6 +50,59 @@ function early.take(groups, cursor)
 		set_del(key.early, passed[i])
 	end
 	return over
+end
+
+-- The payloads that this call brings along for `late` ids.
+local function payloads_of(groups, late)
+	local texts = {}
+	for i = groups.S[1], groups.S[1] + 2 * (groups.S[2] - 1), 2 do
+		texts[argv[i]] = late[argv[i]] and argv[i + 1]
+	end
+	for i = groups.L[1], groups.L[1] + 5 * (groups.L[2] - 1), 5 do
+		texts[argv[i]] = late[argv[i]] and argv[i + 4]
+	end
+	return texts
+end
+
+local function expire_one(id, slim, text)
+	local reply, ref, trace = payload.hints(id, slim, text)
+	result_out(id, reply, DAY, end_result(id, 'expired', 'expired', '', ref, trace))
+	say('ended ' .. id .. ' expired')
+	note('pasts_gone', key.ns .. 'past:' .. id)
+	if not slim then
+		payload.entry_gone(id)
+	end
+end
+
+-- Jobs whose deadline has passed before they are admitted, as after a night without a
+-- scheduler: a list is claimed from at once, and what nobody wants any more would be paid
+-- for before `expire` comes by.  Check phase.
+function early.expire(groups, over)
+	local late
+	for i = groups.T[1], groups.T[1] + 2 * (groups.T[2] - 1), 2 do
+		if number_at(i + 1, 'deadline') <= now and not over[argv[i]] then
+			late = late or {}
+			late[argv[i]] = true
+		end
+	end
+	if not late then
+		return
+	end
+	local texts = payloads_of(groups, late)
+	for i = groups.E[1], groups.E[1] + groups.E[2] - 1 do
+		local id = element_id(argv[i])
+		if late[id] then
+			expire_one(id, element_is_slim(argv[i]), texts[id])
+			note('marks_new', id, 'expired')
+			over[id] = true
+		end
+	end
+	for i = groups.L[1], groups.L[1] + 5 * (groups.L[2] - 1), 5 do
+		if late[argv[i]] then
+			expire_one(argv[i], true, texts[argv[i]])
+			over[argv[i]] = true
+		end
+	end
 end
 
 end

@@ -117,11 +117,11 @@ function payload.to_slim(id)
 end
 
 -- `reply`, `ref` and `traceparent` of a job, where they can be found without knowing its
--- dialect.
-function payload.hints(id, slim)
+-- dialect; `text`: its slim payload, if that is not stored yet.
+function payload.hints(id, slim, text)
 	local fields, header
 	if slim then
-		local text = call('GET', key.ns .. 'slim:' .. id) or ''
+		text = text or call('GET', key.ns .. 'slim:' .. id) or ''
 		if sub(text, 1, 6) == 'entry\n' then
 			fields = entry_fields(text)
 		else

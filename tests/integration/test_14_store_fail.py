@@ -369,6 +369,33 @@ def test_a_delayed_or_dead_job_cancelled_on_its_way_is_left_out_15(store):
     assert store.family(family).live == 0
 
 
+@pytest.mark.parametrize("form", ["entry", "slim", "later", "pack"])
+def test_a_job_is_not_started_whose_deadline_has_passed_when_it_is_admitted(store, form):
+    """As after a night without a scheduler; a claim would be faster than `expire`."""
+    family = Family(1)
+    entry = store.add(reply="box", ref="mine")
+    other = store.add()
+    id = entry + (".1" if form == "pack" else "")
+    slim = "slim1 whole\nreply box\nref mine\n\n{}"
+    runs = [] if form == "later" else [id + ("" if form == "entry" else "~")]
+    assert store.admit(
+        other, families=[family], runs=[(family, "n", [*runs, other])],
+        slims=[(id, slim)] if form in ("slim", "pack") else [],
+        later=[(id, store.now() - 1, family.id, "n", slim)] if form == "later" else [],
+        gone=[] if form == "entry" else [entry],
+        deadlines=[(id, store.now() - 1), (other, store.now() + 60000)])[0] == "OK"
+    assert store.redis.exists(store.key(f"slim:{id}"), store.key("later")) == 0
+    [result] = store.replies("box")
+    assert json.loads(result) == {"id": id, "ref": "mine", "state": "expired",
+                                  "reason": "expired", "text": ""}
+    assert store.redis.zrange(store.key("deadline"), 0, -1) == [other]
+    store.open(family)
+    store.promote()
+    assert Worker(store).claim().ids == [other]
+    assert store.redis.exists(store.key("ended")) == 0
+    assert store.events("ended") == [f"ended {id} expired"]
+
+
 def test_the_mark_of_an_entry_that_nobody_read_goes_with_the_cursor_15(store):
     entry = store.add()
     assert store.ok("cancel", entry) == ["ended"]
