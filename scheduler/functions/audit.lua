@@ -1,7 +1,9 @@
 -- audit.lua - recounts everything that is counted, and says what was wrong.
 --
---   1 lanes      leases ──► in use, taken tickets; those that no family has
---   2 families   lists ──► bits; records ──► open and held sets, budgets of pools
+--   1 lanes      leases ──► in use, taken tickets; those that no family has; families whose
+--                record is lost and whose jobs wait
+--   2 families   lists ──► bits; records ──► open and held sets, budgets of pools; lanes
+--                whose record is lost
 --   3 sets       members without a record, in `unused`, too
 --   4 the rest   leases ──► in use, in flight of budgets; `look`; bounds
 --
@@ -116,14 +118,21 @@ end
 
 -- ---- bits --------------------------------------------------------------------------
 
+function own.bits_of(id)
+	local bits = 0
+	for i = 1, #LISTS do
+		if call('LLEN', key.ns .. LISTS[i][1] .. id) > 0 then
+			bits = bits + LISTS[i][2]
+		end
+	end
+	return bits
+end
+
 function own.family_audit(family)
-	local bits, missing = 0, false
+	local bits, missing = own.bits_of(family.id), false
 	for i = 1, #LISTS do
 		local bit = LISTS[i][2]
-		if call('LLEN', key.ns .. LISTS[i][1] .. family.id) > 0 then
-			bits = bits + bit
-			missing = missing or floor(family.bits / bit) % 2 == 0
-		end
+		missing = missing or floor(bits / bit) % 2 > floor(family.bits / bit) % 2
 	end
 	if missing then
 		correct('bits', family.id, family.bits, bits)
@@ -308,6 +317,10 @@ function own.families_part(position, room)
 				if not lane.missing then
 					lane.family = family
 					own.sets_audit(lane, gates)
+				elseif family.bits > 0 then -- book_check makes it anew
+					correct('record', lane.id, 'lost', 'made anew')
+					family.pushed = true
+					wake(family.tail.pool)
 				end
 			end
 			forget.family(family)
@@ -324,6 +337,23 @@ function own.family_name(rec)
 	return sub(rec, budget + 1, find(rec, '|', budget + 1, true) - 1)
 end
 
+-- Jobs wait in lists of a family whose record is lost: the lane knows most of it.
+function own.family_audit_lost(lane)
+	local family = lane.tail.family ~= '' and family_of(lane.tail.family)
+	if not family or not family.missing then
+		return
+	end
+	local bits = own.bits_of(family.id)
+	if bits > 0 then
+		family_revive(family, lane)
+		family.bits, family.pushed = bits, true
+		lane.family = family
+		correct('record', family.id, 'lost', 'made anew')
+		wake(family.tail.pool)
+		return family
+	end
+end
+
 -- `owner`: the record of its family, if there is one; it answers for the lanes it lists.
 function own.lane_audit(id, rec, owner)
 	local is_listed = owner and find(owner, id, 42, true)
@@ -335,9 +365,9 @@ function own.lane_audit(id, rec, owner)
 	if is_listed then
 		return
 	end
-	local family = owner and lane_join(lane)
+	local family = owner and lane_join(lane) or own.family_audit_lost(lane)
 	own.sets_audit(lane, family and own.records_of(key.lanes, family.tail.ancestors) or NOTHING)
-	if not owner then
+	if not family then
 		forget.lane(lane)
 	end
 end

@@ -11,6 +11,10 @@ def found(store):
     return {(what, was, now) for what, _, was, now in store.audit()}
 
 
+def found_at(store):
+    return [tuple(row) for row in store.audit()]
+
+
 def test_a_lane_number_that_drifted_is_set_to_its_leases_13(store):
     family, _ = opened(store, count=5)
     Worker(store).claim(0, 1)
@@ -65,6 +69,22 @@ def test_sets_are_made_from_records_13(store):
     assert sorted(kinds) == ["missing", "missing", "stranger"]
     assert list(store.open_set()) == [family.lane]
     assert list(store.held_set()) == [held.lane]
+
+
+@pytest.mark.parametrize("lost", ["lanes", "families"])
+def test_waiting_jobs_survive_the_record_of_their_place_13(store, lost):
+    """`doctor --repair records` deletes what nobody can read, and nothing new may come."""
+    store.broken = True
+    family, ids = opened(store, count=3, hold_max=1)
+    store.redis.delete(store.key(lost))
+    assert "record" in {what for what, *_ in found_at(store)}
+    assert store.audit() == []
+    assert store.lane(family.lane) and store.family(family).bits == 8
+    assert store.is_conserved() and sum(store.count()[name] for name in ("ready", "back")) == 3
+    worker = Worker(store)
+    claimed = []
+    wait_until(lambda: claimed.extend(worker.claim(len(claimed)).ids) or claimed == ids,
+               "jobs that go on as their place allows")
 
 
 def test_a_set_of_a_wrong_type_is_made_anew_13(store):
