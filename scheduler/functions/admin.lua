@@ -50,6 +50,7 @@ local function requeue_one(id)
 	set_del(key.dead, id)
 	family_count(past.family, -1)
 	note('pasts_gone', past.key)
+	note('pasts_gone', key.ns .. 'result:' .. id) -- it has not ended after all
 	return 'queued'
 end
 

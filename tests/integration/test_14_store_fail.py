@@ -267,8 +267,10 @@ def test_a_dead_job_can_be_dropped(store):
 def test_a_dead_job_can_be_requeued(store):
     family, ids = opened(store, count=1, suffix="/800,8")
     worker = Worker(store)
-    worker.fail(worker.claim(0).jobs[0], "fatal")
+    worker.fail(worker.claim(0).jobs[0], "fatal", result="no")
+    assert store.result(ids[0]) == "no"
     assert store.ok("requeue", ids[0], ids[0], "1-1", "x") == ["queued", "gone", "gone", "gone"]
+    assert not store.result(ids[0]), "who waits for it would take the end of before for the end"
     [job] = worker.claim(0).jobs
     assert job.element == f"{ids[0]}~/800,8"
     assert store.past(ids[0]) == {}
