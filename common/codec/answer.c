@@ -15,6 +15,7 @@ struct fault {
 	char code[64];
 	char detail[64]; /* error.details.error_code */
 	char message[TEXT_SHOWN];
+	int status; /* error.code, where that is a status; 0: it is none */
 	bool found;
 	bool is_error; /* the body says that it is one */
 };
@@ -32,6 +33,17 @@ copy_text(const struct tape *tape, uint32_t at, char *to, size_t size)
 	buffer_fini(&text);
 }
 
+/* Gateways that have said 200 already give the status that they meant as a number. */
+static int
+read_status(const struct tape *tape, uint32_t at)
+{
+	int64_t number;
+
+	if (tape_integer(tape, at, &number) < 0 || number < 400 || number > 599)
+		return 0;
+	return (int)number;
+}
+
 /* Both vendors nest `error`; some servers answer the object itself, some only a text. */
 static void
 read_fault(struct span body, struct fault *fault)
@@ -45,13 +57,15 @@ read_fault(struct span body, struct fault *fault)
 	if (tape_parse(&tape, body, &where) == 0) {
 		error = tape_find(&tape, 0, "error");
 		fault->is_error =
-			error != TAPE_NONE && tape_type(&tape, error) != TAPE_NULL;
+			(error != TAPE_NONE && tape_type(&tape, error) != TAPE_NULL) ||
+			tape_string_is(&tape, tape_find(&tape, 0, "object"), "error");
 		if (!tape_is(&tape, error, TAPE_OBJECT))
 			error = error == TAPE_NONE ? 0 : error;
 		copy_text(&tape, tape_find(&tape, error, "type"), fault->type,
 		          sizeof fault->type);
 		copy_text(&tape, tape_find(&tape, error, "code"), fault->code,
 		          sizeof fault->code);
+		fault->status = read_status(&tape, tape_find(&tape, error, "code"));
 		copy_text(&tape, tape_find(&tape, error, "message"), fault->message,
 		          sizeof fault->message);
 		copy_text(&tape, tape_path(&tape, error, "details", "error_code", NULL),
@@ -301,6 +315,8 @@ answer_classify(enum dialect dialect, int status, const struct answer_headers *h
 		*ret_answer = answer;
 		return;
 	}
+	if (status >= 200 && status < 300 && fault.status != 0)
+		status = fault.status;
 	answer.kind = status == 0 ? ANSWER_RETRY : kind_of(&fault, status, headers);
 	answer.overloaded = is_overload(&fault, status);
 	if (answer.kind == ANSWER_FATAL && status == 400) {

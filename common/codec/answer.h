@@ -2,10 +2,11 @@
  *
  *   status + headers + error body ──► ok | retry | defer | fatal | …   + a sentence
  *
- * Key is the error's type, then the status: vendors disagree about numbers.  An answer
- * is never classified by its text alone, with two exceptions: a 400 is searched for the
- * names of the fields that WarmQ itself added, and that an account is out of money has no
- * type of its own at some vendors, only a sentence.
+ * Key is the error's type, then the status: vendors disagree about numbers.  Where the
+ * status is 200 although the body is an error, a number in its `code` is the status.  An
+ * answer is never classified by its text alone, with two exceptions: a 400 is searched
+ * for the names of the fields that WarmQ itself added, and that an account is out of
+ * money has no type of its own at some vendors, only a sentence.
  *
  * Headers are given one by one in any case, as they arrive.  Pure, no clock: `now_ms`
  * (since 1970) is used only to turn absolute times into waits. */

@@ -80,6 +80,15 @@ assemble_inside_only(const struct tape *tape, uint32_t object, const char *const
 	return true;
 }
 
+bool
+assemble_inside_is_error(const struct tape *tape)
+{
+	uint32_t error = tape_find(tape, 0, "error");
+
+	return (error != TAPE_NONE && tape_type(tape, error) != TAPE_NULL) ||
+	       tape_string_is(tape, tape_find(tape, 0, "object"), "error");
+}
+
 int
 assemble_inside_error(struct assemble *assemble, uint32_t error)
 {
@@ -297,10 +306,9 @@ static bool
 is_error(const struct assemble *assemble)
 {
 	const struct tape *tape = &assemble->tape;
-	uint32_t error = tape_find(tape, 0, "error");
 
-	return assemble->options.dialect != DIALECT_RAW && error != TAPE_NONE &&
-	       tape_type(tape, error) != TAPE_NULL &&
+	return assemble->options.dialect != DIALECT_RAW &&
+	       assemble_inside_is_error(tape) &&
 	       tape_find(tape, 0, "content") == TAPE_NONE &&
 	       tape_find(tape, 0, "choices") == TAPE_NONE;
 }

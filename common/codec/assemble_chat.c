@@ -247,10 +247,7 @@ on_chunk(struct assemble *assemble)
 int
 assemble_chat_event(struct assemble *assemble)
 {
-	const struct tape *tape = &assemble->tape;
-	uint32_t error = tape_find(tape, 0, "error");
-
-	if (is_given(tape, error))
+	if (assemble_inside_is_error(&assemble->tape))
 		return assemble_inside_error(assemble, 0);
 	return assemble_inside_settle(assemble, on_chunk(assemble),
 	                              "a chunk could not be placed");

@@ -70,6 +70,9 @@ struct assemble_block *assemble_inside_block(struct assemble_block **list,
 bool assemble_inside_only(const struct tape *tape, uint32_t object,
                           const char *const *names, size_t count);
 
+/* {"error":…} that is not null, or {"object":"error",…}. */
+bool assemble_inside_is_error(const struct tape *tape);
+
 /* Keeps the error object of an event. */
 int assemble_inside_error(struct assemble *assemble, uint32_t error);
 

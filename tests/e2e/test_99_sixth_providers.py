@@ -86,3 +86,26 @@ def test_an_account_without_money_kills_no_job(tmp_path):
         fleet.warmq("budget", "unpark", budget)
         results = fleet.collect(40)
         assert {one["state"] for one in results.values()} == {"done"}
+
+
+def test_a_limit_that_a_gateway_tells_in_a_200_costs_no_attempt(tmp_path):
+    """It has said 200 before the provider answers, and gives the status as a number in the
+    body: jobs were dead after two attempts in a second."""
+    limited = {"error": {"code": 429, "message": "rate limited upstream", "metadata": {}}}
+    chat = {"id": "c", "object": "chat.completion", "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "yes"},
+         "finish_reason": "stop"}]}
+    stream = b"data: " + json.dumps(limited).encode() + b"\n\n"
+
+    def answer(number, _):
+        if number <= 4:
+            return as_json(200, limited) if number % 2 else (200, "text/event-stream", stream)
+        return as_json(200, chat)
+
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Why?"}]})
+    with provider(answer) as server, StrangeFleet(tmp_path, server,
+                                                  dialect="openai-chat") as fleet:
+        fleet.start_all()
+        fleet.enqueue([body], attempts="2")
+        (result,) = fleet.collect(1).values()
+        assert (result["state"], result["attempts"]) == ("done", 0), result

@@ -24,7 +24,8 @@ classify(int status, const char *body, const char *const *headers)
 #define SAID(message)                                                        \
 	"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\"," \
 	"\"message\":\"" message "\"}}"
-#define CODE(code) "{\"error\":{\"message\":\"M\",\"type\":\"T\",\"code\":\"" code "\"}}"
+#define NUMBER(code) "{\"error\":{\"message\":\"M\",\"code\":" code "}}"
+#define CODE(code)   "{\"error\":{\"message\":\"M\",\"type\":\"T\",\"code\":\"" code "\"}}"
 
 START_TEST(answer_kinds_follow_the_type_then_the_status)
 {
@@ -155,6 +156,47 @@ START_TEST(answer_no_money_is_a_spend_cap_however_it_is_said)
 		ck_assert_msg(answer.kind == cases[i].kind, "%d %s: %s", cases[i].status,
 		              cases[i].body, answer_kind_name(answer.kind));
 	}
+}
+END_TEST
+
+/* A gateway that has said 200 before the provider answers tells the status in the body.
+ */
+START_TEST(answer_a_number_in_an_error_is_its_status)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum answer_kind kind;
+		bool overloaded;
+	} cases[] = {
+		{ 200, NUMBER("429"), ANSWER_DEFER, false },
+		{ 200, NUMBER("529"), ANSWER_DEFER, true },
+		{ 200, NUMBER("402"), ANSWER_SPEND_CAP, false },
+		{ 200, NUMBER("401"), ANSWER_KEY, false },
+		{ 200, NUMBER("400"), ANSWER_FATAL, false },
+		{ 200, NUMBER("403"), ANSWER_FATAL, false },
+		{ 200, NUMBER("408"), ANSWER_RETRY, false },
+		{ 200, NUMBER("502"), ANSWER_RETRY, false },
+		/* no status, or none that counts for more than that of the answer */
+		{ 200, NUMBER("1234"), ANSWER_RETRY, false },
+		{ 200, NUMBER("42.9"), ANSWER_RETRY, false },
+		{ 500, NUMBER("429"), ANSWER_RETRY, false },
+		{ 200,
+		  "{\"object\":\"error\",\"message\":\"M\",\"type\":\"T\",\"code\":500}",
+		  ANSWER_RETRY, false },
+		{ 200,
+		  "{\"object\":\"error\",\"message\":\"M\",\"type\":\"T\",\"code\":400}",
+		  ANSWER_FATAL, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer answer = classify(cases[i].status, cases[i].body, NULL);
+
+		ck_assert_msg(answer.kind == cases[i].kind, "%d %s: %s", cases[i].status,
+		              cases[i].body, answer_kind_name(answer.kind));
+		ck_assert(answer.overloaded == cases[i].overloaded);
+	}
+	ck_assert_str_eq(classify(200, NUMBER("502"), NULL).type, "http_502");
 }
 END_TEST
 
@@ -444,6 +486,7 @@ END_TEST
 SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_a_spend_cap_is_not_a_rate_limit,
            answer_no_money_is_a_spend_cap_however_it_is_said,
+           answer_a_number_in_an_error_is_its_status,
            answer_a_400_that_names_what_we_added_is_our_own_doing,
            answer_that_is_no_json_is_of_something_else_or_broken_or_bytes,
            answer_a_marker_of_the_job_s_own_is_its_own_fault,
