@@ -21,4 +21,17 @@ fuzz_span(const uint8_t *data, size_t size)
 	return (struct span){ (const char *)data, size };
 }
 
+/* Cuts the part in front of the next `mark` off; all that is left if there is none. */
+static inline struct span
+fuzz_cut(struct span *rest, char mark)
+{
+	const char *at = rest->len ? memchr(rest->data, mark, rest->len) : NULL;
+	struct span part = { rest->data, at ? (size_t)(at - rest->data) : rest->len };
+	size_t used = MIN(part.len + 1, rest->len);
+
+	rest->data += used;
+	rest->len -= used;
+	return part;
+}
+
 #endif

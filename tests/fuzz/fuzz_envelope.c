@@ -10,18 +10,6 @@
 
 #define PAIRS_MAX 80
 
-static struct span
-line(struct span *rest)
-{
-	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
-	struct span part = { rest->data, at ? (size_t)(at - rest->data) : rest->len };
-	size_t used = MIN(part.len + 1, rest->len);
-
-	rest->data += used;
-	rest->len -= used;
-	return part;
-}
-
 static void
 check_slim(const struct envelope *envelope)
 {
@@ -87,8 +75,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	while (rest.len > 0 && count < PAIRS_MAX) {
-		pairs[count].name = line(&rest);
-		pairs[count++].value = line(&rest);
+		pairs[count].name = fuzz_cut(&rest, '\n');
+		pairs[count++].value = fuzz_cut(&rest, '\n');
 	}
 	read_all(pairs, count);
 	return 0;

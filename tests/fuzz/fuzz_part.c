@@ -5,18 +5,6 @@
 #include "common/codec/splice.h"
 #include "tests/fuzz/fuzz.h"
 
-static struct span
-cut(struct span *rest)
-{
-	const char *at = rest->len ? memchr(rest->data, 0x1e, rest->len) : NULL;
-	struct span part = { rest->data, at ? (size_t)(at - rest->data) : rest->len };
-	size_t used = MIN(part.len + 1, rest->len);
-
-	rest->data += used;
-	rest->len -= used;
-	return part;
-}
-
 static void
 check_px(const struct part_px *px)
 {
@@ -60,11 +48,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buffer out = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
 
 	while (request.px_count < PART_NODES_MAX) {
-		if (part_px_read(cut(&rest), &px[request.px_count]) < 0)
+		if (part_px_read(fuzz_cut(&rest, '\x1e'), &px[request.px_count]) < 0)
 			break;
 		check_px(&px[request.px_count++]);
 	}
-	if (part_own_read(cut(&rest), &own) == 0) {
+	if (part_own_read(fuzz_cut(&rest, '\x1e'), &own) == 0) {
 		check_own(&own);
 		traits = *dialect_traits(own.dialect);
 		request.own = &own;

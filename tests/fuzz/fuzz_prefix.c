@@ -6,18 +6,6 @@
 #include "common/codec/splice.h"
 #include "tests/fuzz/fuzz.h"
 
-static struct span
-cut(struct span *rest)
-{
-	const char *at = rest->len ? memchr(rest->data, 0x1e, rest->len) : NULL;
-	struct span part = { rest->data, at ? (size_t)(at - rest->data) : rest->len };
-	size_t used = MIN(part.len + 1, rest->len);
-
-	rest->data += used;
-	rest->len -= used;
-	return part;
-}
-
 /* The merged request is one JSON object with no key twice. */
 static void
 check_whole(const struct chain *chain, bool opaque)
@@ -55,10 +43,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct drift drift;
 	int err[2];
 
-	input.prefix = cut(&rest);
+	input.prefix = fuzz_cut(&rest, '\x1e');
 	for (int i = 0; i < 2; i++) {
 		chain_init(&chain[i]);
-		input.body = cut(&rest);
+		input.body = fuzz_cut(&rest, '\x1e');
 		err[i] = chain_build(&chain[i], &input, &error);
 		VERIFY(err[i] == 0 || err[i] == ERR_MALFORMED);
 		VERIFY(err[i] == 0 || error.text[0] != '\0');

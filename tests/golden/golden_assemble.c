@@ -6,8 +6,8 @@
  * by hand; UPDATE=1 writes what the assembler makes, and the diff is for eyes. */
 #include "common/base.h"
 #include "common/codec/assemble.h"
+#include "tests/golden/golden.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,22 +15,6 @@
 #define STREAM_MAX 65536
 
 static char stream[STREAM_MAX];
-
-static size_t
-load_stream(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	size_t len;
-
-	if (!file) {
-		perror(path);
-		exit(EXIT_FAILURE);
-	}
-	len = fread(stream, 1, sizeof stream, file);
-	(void)fclose(file);
-	VERIFY(len < sizeof stream);
-	return len;
-}
 
 /* The object made of the stream in pieces of `step` bytes; NULL with a line on stderr. */
 static json_t *
@@ -70,9 +54,9 @@ check(const char *folder, const char *name)
 	bool good = true;
 
 	(void)snprintf(path, sizeof path, "%s/%s.sse", folder, name);
-	len = load_stream(path);
+	len = golden_load(path, stream, sizeof stream).len;
 	(void)snprintf(path, sizeof path, "%s/%s.json", folder, name);
-	if (getenv("UPDATE")) {
+	if (golden_updates()) {
 		json_t *made = assemble_in(name, len, len);
 
 		VERIFY(json_dump_file(made, path, JSON_INDENT(2)) == 0);
@@ -96,31 +80,8 @@ check(const char *folder, const char *name)
 	return good;
 }
 
-static int
-is_stream(const struct dirent *entry)
-{
-	const char *dot = strrchr(entry->d_name, '.');
-
-	return dot && strcmp(dot, ".sse") == 0;
-}
-
 int
 main(int argc, char **argv)
 {
-	struct dirent **entries;
-	int count, failed = 0;
-
-	VERIFY(argc == 2);
-	count = scandir(argv[1], &entries, is_stream, alphasort);
-	VERIFY(count > 0);
-	for (int i = 0; i < count; i++) {
-		char *name = entries[i]->d_name;
-
-		*strrchr(name, '.') = '\0';
-		failed += check(argv[1], name) ? 0 : 1;
-		free(entries[i]);
-	}
-	free(entries);
-	printf("cases: %d passed, %d failed\n", count - failed, failed);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return golden_run(argc, argv, ".sse", check);
 }

@@ -7,25 +7,12 @@
 #include "common/base.h"
 #include "common/codec/chain.h"
 #include "common/codec/splice.h"
+#include "tests/golden/golden.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define FILE_MAX 65536
-
-static size_t
-load_file(const char *path, char *room)
-{
-	FILE *file = fopen(path, "rb");
-	size_t len;
-
-	if (!file)
-		return 0;
-	len = fread(room, 1, FILE_MAX, file);
-	(void)fclose(file);
-	return len;
-}
 
 static void
 put_line(struct buffer *out, const char *label, struct span text)
@@ -122,22 +109,14 @@ check(const char *folder, const char *name)
 	static char body[FILE_MAX], stored[FILE_MAX];
 	struct buffer made = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
 	char path[4096];
-	size_t len;
 	bool good;
 
 	(void)snprintf(path, sizeof path, "%s/%s.json", folder, name);
-	len = load_file(path, body);
-	describe(name, (struct span){ body, len }, &made);
+	describe(name, golden_load(path, body, sizeof body), &made);
 	(void)snprintf(path, sizeof path, "%s/%s.txt", folder, name);
-	if (getenv("UPDATE")) {
-		FILE *file = fopen(path, "wb");
-
-		VERIFY(file != NULL);
-		VERIFY(fwrite(made.data, 1, made.len, file) == made.len);
-		VERIFY(fclose(file) == 0);
-	}
-	len = load_file(path, stored);
-	good = span_equals(buffer_span(&made), (struct span){ stored, len });
+	if (golden_updates())
+		golden_save(path, buffer_span(&made));
+	good = span_equals(buffer_span(&made), golden_load(path, stored, sizeof stored));
 	if (!good)
 		fprintf(stderr, "%s is not what is stored, but\n%s", name,
 		        buffer_text(&made));
@@ -145,31 +124,8 @@ check(const char *folder, const char *name)
 	return good;
 }
 
-static int
-is_body(const struct dirent *entry)
-{
-	const char *dot = strrchr(entry->d_name, '.');
-
-	return dot && strcmp(dot, ".json") == 0;
-}
-
 int
 main(int argc, char **argv)
 {
-	struct dirent **entries;
-	int count, failed = 0;
-
-	VERIFY(argc == 2);
-	count = scandir(argv[1], &entries, is_body, alphasort);
-	VERIFY(count > 0);
-	for (int i = 0; i < count; i++) {
-		char *name = entries[i]->d_name;
-
-		*strrchr(name, '.') = '\0';
-		failed += check(argv[1], name) ? 0 : 1;
-		free(entries[i]);
-	}
-	free(entries);
-	printf("cases: %d passed, %d failed\n", count - failed, failed);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return golden_run(argc, argv, ".json", check);
 }

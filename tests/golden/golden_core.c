@@ -6,9 +6,9 @@
  *        0 < GRANT    S g=0>1 writing lead=1 rank=+0 marks=1
  *
  * Lines that begin with # are for people.  UPDATE=1 rewrites the files. */
+#include "tests/golden/golden.h"
 #include "tests/lib/core_rig.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 #define FILE_MAX 262144
@@ -222,32 +222,6 @@ tell(const char *name, const char *text, FILE *out)
 	script.rig = core_rig_free(script.rig);
 }
 
-static void
-load(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	size_t len;
-
-	if (!file) {
-		perror(path);
-		exit(EXIT_FAILURE);
-	}
-	len = fread(wanted, 1, sizeof wanted - 1, file);
-	(void)fclose(file);
-	VERIFY(len < sizeof wanted - 1);
-	wanted[len] = '\0';
-}
-
-static void
-save(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-
-	VERIFY(file);
-	VERIFY(fputs(text, file) >= 0);
-	VERIFY(fclose(file) == 0);
-}
-
 /* Shows the first line that differs. */
 static void
 show(const char *name, const char *made)
@@ -274,43 +248,23 @@ check(const char *folder, const char *name)
 	FILE *out = open_memstream(&made, &size);
 
 	VERIFY(out);
-	(void)snprintf(path, sizeof path, "%s/%s", folder, name);
-	load(path);
-	tell(name, wanted, out);
+	(void)snprintf(path, sizeof path, "%s/%s.trace", folder, name);
+	(void)golden_load(path, wanted, sizeof wanted);
+	tell(path, wanted, out);
 	VERIFY(fclose(out) == 0);
-	if (getenv("UPDATE")) {
-		save(path, made);
-		load(path);
+	if (golden_updates()) {
+		golden_save(path, span_from(made));
+		(void)golden_load(path, wanted, sizeof wanted);
 	}
 	good = strcmp(made, wanted) == 0;
 	if (!good)
-		show(name, made);
+		show(path, made);
 	free(made);
 	return good;
-}
-
-static int
-is_trace(const struct dirent *entry)
-{
-	const char *dot = strrchr(entry->d_name, '.');
-
-	return dot && strcmp(dot, ".trace") == 0;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct dirent **entries;
-	int count, failed = 0;
-
-	VERIFY(argc == 2);
-	count = scandir(argv[1], &entries, is_trace, alphasort);
-	VERIFY(count > 0);
-	for (int i = 0; i < count; i++) {
-		failed += check(argv[1], entries[i]->d_name) ? 0 : 1;
-		free(entries[i]);
-	}
-	free(entries);
-	printf("cases: %d passed, %d failed\n", count - failed, failed);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return golden_run(argc, argv, ".trace", check);
 }

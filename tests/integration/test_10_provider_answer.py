@@ -164,7 +164,6 @@ def test_max_tokens_zero_writes_and_says_nothing(provider):
     assert provider.read(message_body()) == PREFIX_TOKENS
 
 
-
 @pytest.mark.parametrize("answer", ["auto", "tool_use", "thinking"])
 def test_a_warm_up_stops_at_its_bound_whatever_answers_are_made_of(provider, answer):
     provider.set(answer=answer)

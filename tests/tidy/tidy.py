@@ -240,7 +240,7 @@ def rule_listed(verdict, _options):
     """A C file that no meson.build names is dead."""
     for name in tracked(".c"):
         folder, base = os.path.split(name)
-        stem = re.sub(r"^(test|fuzz|bench|property)_", "", base[:-2])
+        stem = re.sub(r"^(test|fuzz|bench|property|golden)_", "", base[:-2])
         builds = [f for f in (folder, os.path.dirname(folder))
                   if os.path.exists(os.path.join(ROOT, f, "meson.build"))]
         lists = "".join(text_of(os.path.join(f, "meson.build")) for f in builds)

@@ -129,29 +129,31 @@ blocked_on(struct core_rig *rig, const char *name, uint64_t *ret_number)
 	return view.blocked_on;
 }
 
-/* The account's own most, in force: nothing earns more. */
-static void
-let_run(struct core_rig *rig, uint32_t at_once)
+/* Twenty slots, and 30 long jobs of a warm prefix, on an account whose own most is
+ * `at_once`: it is in force, and nothing earns more. */
+static struct core_rig *
+rig_at_its_most(uint32_t at_once)
 {
+	struct core_rig *rig = core_rig_fresh(20);
 	struct event event = { .kind = EVENT_BUDGET };
 
 	event.budget.id = rig->core->pacers[0].id;
 	event.budget.pace_max = at_once;
 	event.budget.limits[EVENT_BUCKET_REQUESTS] = 100000;
 	core_rig_feed(rig, &event);
+	rig->knobs.job_ms = 600000;
+	(void)core_rig_admit(rig, "S", 30);
+	core_rig_run(rig, 20000);
+	return rig;
 }
 
 /* All that the account may run at once runs, slots are free, and its limits a minute are
  * far away: that is the window, not a budget, and not the slots. */
 START_TEST(survey_an_account_that_may_run_no_more_at_once_has_a_full_window)
 {
-	struct core_rig *rig = core_rig_fresh(20);
+	struct core_rig *rig = rig_at_its_most(2);
 	uint64_t number;
 
-	let_run(rig, 2);
-	rig->knobs.job_ms = 600000;
-	(void)core_rig_admit(rig, "S", 30);
-	core_rig_run(rig, 20000);
 	ck_assert_int_eq(core_rig_node(rig, "S")->gate, LANE_OPEN);
 	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_WINDOW);
 	ck_assert_uint_eq(number, 2);
@@ -170,13 +172,9 @@ END_TEST
 /* Fewer run than it may: then a bucket is empty. */
 START_TEST(survey_a_bucket_binds_before_the_window_is_full)
 {
-	struct core_rig *rig = core_rig_fresh(20);
+	struct core_rig *rig = rig_at_its_most(10);
 	uint64_t number;
 
-	let_run(rig, 10);
-	rig->knobs.job_ms = 600000;
-	(void)core_rig_admit(rig, "S", 30);
-	core_rig_run(rig, 20000);
 	rig->core->pacers[0].pace = rig->core->pacers[0].pace_max = 15;
 	pacer_take_bound(rig->core, 0);
 	ck_assert_int_eq(blocked_on(rig, "S", &number), CORE_BLOCKED_BUDGET);
