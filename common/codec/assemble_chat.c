@@ -37,6 +37,10 @@ take_member(struct assemble_members *members, const struct tape *tape, uint32_t 
 			return ERR_MALFORMED;
 		return assemble_members_extend(members, name, tape_inside(tape, value));
 	}
+	/* Some servers fill the id and the name of later pieces with nothing. */
+	if (tape_is(tape, value, TAPE_STRING) && tape_inside(tape, value).len == 0 &&
+	    assemble_members_get(members, name).len > 0)
+		return 0;
 	return assemble_members_set(members, name, tape_raw(tape, value));
 }
 
@@ -56,10 +60,42 @@ take_function(struct assemble_members *members, const struct tape *tape,
 	return 0;
 }
 
+/* Text that has been given, and is not what the member already is. */
+static bool
+is_another(struct assemble_members *members, const char *name, const struct tape *tape,
+           uint32_t at)
+{
+	struct span before = assemble_members_get(members, span_from(name));
+
+	return before.len > 0 && tape_is(tape, at, TAPE_STRING) &&
+	       tape_inside(tape, at).len > 0 && !span_equals(before, tape_raw(tape, at));
+}
+
+/* Some servers give all calls of an answer the same index, or none.  By their ids or
+ * names they are told apart; without an id a name that comes again behind arguments
+ * begins a call, too. */
+static bool
+is_next_call(struct assemble_block *block, const struct tape *tape, uint32_t call)
+{
+	uint32_t id = tape_find(tape, call, "id");
+	uint32_t name = tape_path(tape, call, "function", "name", NULL);
+	bool has_name =
+		tape_is(tape, name, TAPE_STRING) && tape_inside(tape, name).len > 0;
+	bool has_id = tape_is(tape, id, TAPE_STRING) && tape_inside(tape, id).len > 0;
+
+	if (is_another(&block->members, "id", tape, id) ||
+	    is_another(&block->inner, "name", tape, name))
+		return true;
+	return has_name && !has_id &&
+	       assemble_members_get(&block->inner, SPAN("arguments")).len >
+	               strlen("\"\"");
+}
+
 static int
-take_call(struct assemble_block *choice, const struct tape *tape, uint32_t call,
+take_call(struct assemble *assemble, struct assemble_block *choice, uint32_t call,
           int64_t position)
 {
+	const struct tape *tape = &assemble->tape;
 	struct assemble_block *block;
 	int64_t index;
 
@@ -70,6 +106,9 @@ take_call(struct assemble_block *choice, const struct tape *tape, uint32_t call,
 	block = assemble_inside_block(&choice->calls, &choice->calls_count, index);
 	if (!block)
 		return ERR_MALFORMED;
+	if (block->started && is_next_call(block, tape, call))
+		return assemble_inside_give_up(assemble,
+		                               "two tool calls with the same index");
 	block->started = true;
 	for (uint32_t key = tape_first(tape, call); key < tape_end(tape, call);
 	     key = tape_next(tape, key + 1)) {
@@ -89,15 +128,16 @@ take_call(struct assemble_block *choice, const struct tape *tape, uint32_t call,
 }
 
 static int
-take_calls(struct assemble_block *choice, const struct tape *tape, uint32_t calls)
+take_calls(struct assemble *assemble, struct assemble_block *choice, uint32_t calls)
 {
+	const struct tape *tape = &assemble->tape;
 	int64_t position = 0;
 
 	if (!tape_is(tape, calls, TAPE_ARRAY))
 		return ERR_MALFORMED;
 	for (uint32_t call = tape_first(tape, calls); call < tape_end(tape, calls);
 	     call = tape_next(tape, call)) {
-		int err = take_call(choice, tape, call, position++);
+		int err = take_call(assemble, choice, call, position++);
 
 		if (err < 0)
 			return err;
@@ -124,7 +164,7 @@ take_delta(struct assemble *assemble, struct assemble_block *choice, uint32_t de
 		int err;
 
 		if (tape_string_is(tape, key, "tool_calls") && given)
-			err = take_calls(choice, tape, key + 1);
+			err = take_calls(assemble, choice, key + 1);
 		else if (!given || is_known(tape, key))
 			err = take_member(&choice->inner, tape, key);
 		else
@@ -183,6 +223,9 @@ take_choice(struct assemble *assemble, uint32_t at)
 		else if (tape_is(tape, key + 1, TAPE_ARRAY))
 			err = assemble_inside_give_up(assemble,
 			                              "an unknown list in a choice");
+		else if (tape_string_is(tape, key, "message") && is_given(tape, key + 1))
+			err = assemble_inside_give_up(assemble,
+			                              "a message in place of deltas");
 		else if (tape_string_is(tape, key, "index"))
 			err = assemble_members_set(&choice->members, SPAN("index"),
 			                           tape_raw(tape, key + 1));

@@ -301,11 +301,67 @@ END_TEST
 
 START_TEST(assemble_tool_calls_without_an_index_are_counted)
 {
-#define CALL(id) "{\"id\":\"" id "\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
+#define CALL_OF(id) \
+	"\"id\":\"" id "\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
+#define CALL(id) "{" CALL_OF(id)
 	comes_to(DIALECT_OPENAI_CHAT,
 	         CHUNK("{\"index\":0,\"delta\":{\"tool_calls\":[" CALL("a") "," CALL(
 			 "b") "]},\"finish_reason\":\"tool_calls\"}"),
 	         "\"tool_calls\":[" CALL("a") "," CALL("b") "]");
+}
+END_TEST
+
+#define IN_CHUNK(call)           CHUNK("{\"index\":0,\"delta\":{\"tool_calls\":[" call "]}}")
+#define OF_CALL(head, arguments) "{" head "\"arguments\":\"" arguments "\"}}"
+#define FINISH                                                               \
+	CHUNK("{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}") \
+	"data: [DONE]\n\n"
+
+/* Whole calls that come one by one and are all called the first: "{}{}" was the argument
+ * of the last, and the others were gone. */
+START_TEST(assemble_tool_calls_with_the_same_index_are_not_joined)
+{
+	static const char why[] = "two tool calls with the same index";
+
+	keeps_events(DIALECT_OPENAI_CHAT,
+	             IN_CHUNK("{\"index\":0," CALL_OF("a"))
+	                     IN_CHUNK("{\"index\":0," CALL_OF("b")) FINISH,
+	             why);
+	keeps_events(DIALECT_OPENAI_CHAT, IN_CHUNK(CALL("a")) IN_CHUNK(CALL("b")) FINISH,
+	             why);
+	keeps_events(DIALECT_OPENAI_CHAT,
+	             IN_CHUNK(OF_CALL("\"function\":{\"name\":\"f\",", "{}"))
+	                     IN_CHUNK(OF_CALL("\"function\":{\"name\":\"g\",", "{}"))
+	                             FINISH,
+	             why);
+	keeps_events(DIALECT_OPENAI_CHAT,
+	             IN_CHUNK(OF_CALL("\"function\":{\"name\":\"f\",", "{}"))
+	                     IN_CHUNK(OF_CALL("\"function\":{\"name\":\"f\",", "{}"))
+	                             FINISH,
+	             why);
+	/* One call whose id and name are said with each piece, or with none but the
+	 * first. */
+	comes_to(DIALECT_OPENAI_CHAT,
+	         IN_CHUNK(OF_CALL("\"id\":\"a\",\"function\":{\"name\":\"f\",", "{"))
+	                 IN_CHUNK(OF_CALL("\"id\":\"a\",\"function\":{\"name\":\"f\",",
+	                                  "}")) FINISH,
+	         "\"tool_calls\":[" CALL("a") "]");
+	comes_to(DIALECT_OPENAI_CHAT,
+	         IN_CHUNK(OF_CALL("\"id\":\"a\",\"function\":{\"name\":\"f\",", ""))
+	                 IN_CHUNK(OF_CALL("\"id\":\"\",\"function\":{\"name\":\"\",", ""))
+	                         IN_CHUNK(OF_CALL("\"function\":{", "{}")) FINISH,
+	         "\"tool_calls\":[" CALL("a") "]");
+}
+END_TEST
+
+START_TEST(assemble_a_message_in_a_stream_is_not_thrown_away)
+{
+	keeps_events(
+		DIALECT_OPENAI_CHAT,
+		CHUNK("{\"index\":0,\"message\":{\"role\":\"assistant\","
+	              "\"content\":\"whole\"},\"finish_reason\":\"stop\"}") "data: "
+									    "[DONE]\n\n",
+		"a message in place of deltas");
 }
 END_TEST
 
@@ -467,6 +523,8 @@ SUITE_MAIN("assemble", assemble_finds_usage_where_it_is_told,
            assemble_an_answer_that_says_it_is_an_error_is_one,
            assemble_a_second_signature_replaces_the_first,
            assemble_tool_calls_without_an_index_are_counted,
+           assemble_tool_calls_with_the_same_index_are_not_joined,
+           assemble_a_message_in_a_stream_is_not_thrown_away,
            assemble_a_raw_stream_is_its_events,
            assemble_the_last_event_may_lack_its_empty_line,
            assemble_without_done_all_choices_must_have_finished,
