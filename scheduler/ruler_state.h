@@ -39,7 +39,7 @@
 #define RULER_PREFIXES_MAX  64
 #define RULER_WRITERS_MAX   512
 #define RULER_WANTED_MAX    64 /* segments asked for at once */
-#define RULER_UNDECIDED_MAX 64
+#define RULER_UNDECIDED_MAX 1024
 #define RULER_WARMS_MAX     16
 #define RULER_MOVES_MAX     1024
 #define RULER_TRIES_MAX     2 /* deaths at one cursor before entries go one by one */
@@ -209,12 +209,13 @@ struct ruler_admit {
 
 /* Jobs in `later` whose prefix may be there by now, looked at one by one. */
 struct ruler_undecided {
-	struct protocol_job_id ids[RULER_UNDECIDED_MAX]; /* the first one is looked at */
-	uint32_t count;
-	bool fetching; /* its payload was asked for */
-	bool ready;    /* and is here */
-	bool sent;     /* the admit under way is about it */
-	bool told;     /* the core knows of it */
+	struct protocol_job_id ids[RULER_UNDECIDED_MAX]; /* a ring */
+	uint32_t first, count;                           /* the first one is looked at */
+	uint64_t asked_ms; /* when prefixes were to be asked for anew */
+	bool fetching;     /* its payload was asked for */
+	bool ready;        /* and is here */
+	bool sent;         /* the admit under way is about it */
+	bool told;         /* the core knows of it */
 	struct buffer payload;
 };
 

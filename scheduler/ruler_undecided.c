@@ -8,10 +8,20 @@
 #include "scheduler/ruler_place.h"
 #include "scheduler/ruler_rule.h"
 
+#define PREFIX_MS 100 /* so long what is known of a named prefix is good for them */
+
+static struct protocol_job_id *
+id_at(struct ruler_undecided *undecided, uint32_t i)
+{
+	return &undecided->ids[(undecided->first + i) % RULER_UNDECIDED_MAX];
+}
+
 void
 ruler_undecided_clear(struct ruler *ruler)
 {
+	ruler->undecided.first = 0;
 	ruler->undecided.count = 0;
+	ruler->undecided.asked_ms = 0;
 	ruler->undecided.fetching = false;
 	ruler->undecided.ready = false;
 	ruler->undecided.sent = false;
@@ -24,15 +34,17 @@ ruler_undecided_add(struct ruler *ruler, struct span text)
 	struct ruler_undecided *undecided = &ruler->undecided;
 	struct protocol_job_id id;
 
-	if (protocol_parse_job_id(text, &id) < 0 ||
-	    undecided->count == RULER_UNDECIDED_MAX)
+	if (undecided->count == RULER_UNDECIDED_MAX ||
+	    protocol_parse_job_id(text, &id) < 0)
 		return;
-	for (uint32_t i = 0; i < undecided->count; i++)
-		if (undecided->ids[i].ms == id.ms &&
-		    undecided->ids[i].sequence == id.sequence &&
-		    undecided->ids[i].part == id.part)
+	for (uint32_t i = 0; i < undecided->count; i++) {
+		const struct protocol_job_id *other = id_at(undecided, i);
+
+		if (other->ms == id.ms && other->sequence == id.sequence &&
+		    other->part == id.part)
 			return;
-	undecided->ids[undecided->count++] = id;
+	}
+	*id_at(undecided, undecided->count++) = id;
 }
 
 static void
@@ -40,8 +52,7 @@ pop(struct ruler_undecided *undecided)
 {
 	VERIFY(undecided->count > 0);
 	undecided->count--;
-	memmove(undecided->ids, undecided->ids + 1,
-	        undecided->count * sizeof(*undecided->ids));
+	undecided->first = (undecided->first + 1) % RULER_UNDECIDED_MAX;
 	undecided->ready = false;
 	undecided->sent = false;
 	undecided->told = false;
@@ -51,7 +62,7 @@ static void
 fetch(struct ruler *ruler, struct call_list *out)
 {
 	char key[5 + PROTOCOL_JOB_ID_SIZE + 1] = "slim:";
-	size_t len = protocol_print_job_id(ruler->undecided.ids[0], key + 5);
+	size_t len = protocol_print_job_id(*id_at(&ruler->undecided, 0), key + 5);
 
 	key[5 + len] = '\0';
 	call_begin(out, ruler_tag(ruler, RULER_CALL_UNDECIDED, 0));
@@ -66,7 +77,6 @@ ruler_undecided_on_payload(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 {
 	struct ruler_undecided *undecided = &ruler->undecided;
 
-	(void)now_ms;
 	(void)index;
 	undecided->fetching = false;
 	if (reply->kind != REPLY_TEXT) { /* cancelled, or expired */
@@ -76,6 +86,9 @@ ruler_undecided_on_payload(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	buffer_clear(&undecided->payload);
 	(void)buffer_append(&undecided->payload, reply->text);
 	undecided->ready = true;
+	if (now_ms >= undecided->asked_ms && now_ms - undecided->asked_ms < PREFIX_MS)
+		return;
+	undecided->asked_ms = now_ms;
 	ruler->page_serial++; /* prefixes have to be asked for anew */
 }
 
@@ -109,7 +122,7 @@ send(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 {
 	struct ruler_admit *admit = &ruler->admit;
 	char text[PROTOCOL_JOB_ID_SIZE];
-	size_t len = protocol_print_job_id(ruler->undecided.ids[0], text);
+	size_t len = protocol_print_job_id(*id_at(&ruler->undecided, 0), text);
 
 	ruler_batch_word(admit, RULER_GROUP_DECIDED, (struct span){ text, len });
 	ruler_batch_item(admit, RULER_GROUP_DECIDED);
@@ -138,8 +151,8 @@ place(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	ruler_batch_clear(admit);
 	admit->open = false; /* the reader is borrowed: its entry is opened again */
 	ruler_job_adopt(&admit->reader, buffer_span(&undecided->payload), &job);
-	switch (ruler_place_job(ruler, now_ms, undecided->ids[0], undecided->told, &job,
-	                        &slim, out)) {
+	switch (ruler_place_job(ruler, now_ms, *id_at(undecided, 0), undecided->told,
+	                        &job, &slim, out)) {
 	case RULER_PLACE_TAKEN:
 		send(ruler, now_ms, out);
 		return;
@@ -184,7 +197,7 @@ ruler_undecided_on_admit(struct ruler *ruler, uint64_t now_ms, const struct repl
 	case PROTOCOL_GONE:
 		break;
 	default:
-		name.len = protocol_print_job_id(undecided->ids[0], text);
+		name.len = protocol_print_job_id(*id_at(undecided, 0), text);
 		ruler_note_job(ruler, RULER_ERROR, name, SPAN(""),
 		               "Redis refused to admit an undecided job; it is looked at "
 		               "again within a second: %.*s",

@@ -14,7 +14,7 @@
 
 void ruler_undecided_clear(struct ruler *ruler);
 
-/* From the event line.  More than 64 at a time come again a second later. */
+/* From the event line.  Those that find no room come again a second later. */
 void ruler_undecided_add(struct ruler *ruler, struct span id);
 
 void ruler_undecided_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out);

@@ -224,11 +224,13 @@ rig_group(const struct rig_call *admit, char letter, uint32_t *ret_count)
 	static const struct {
 		char letter;
 		uint32_t words;
-	} widths[] = { { 'F', 11 }, { 'X', 2 }, { 'R', 3 }, { 'E', 1 }, { 'S', 2 },
-		       { 'L', 5 },  { 'D', 7 }, { 'T', 2 }, { 'G', 1 }, { 'P', 2 } };
+	} widths[] = { { 'F', 11 }, { 'X', 2 }, { 'R', 3 }, { 'E', 1 },
+		       { 'S', 2 },  { 'L', 5 }, { 'D', 7 }, { 'T', 2 },
+		       { 'G', 1 },  { 'P', 2 }, { 'U', 1 } }; /* U may be left out */
 	uint32_t at = 5;
 
-	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
+	ck_assert_ptr_nonnull(admit);
+	for (size_t i = 0; i < ARRAY_SIZE(widths) && at < admit->count; i++) {
 		uint32_t count = rig_number(admit, at + 1);
 
 		ck_assert_int_eq(rig_word(admit, at)[0], widths[i].letter);
