@@ -307,14 +307,118 @@ overwrite(char *bytes, size_t len, const char *key)
 	}
 }
 
+static int
+hex_digit(char byte)
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	const char *found = byte ? strchr(digits, byte) : NULL;
+
+	return found ? (int)(found - digits) % 16 : -1;
+}
+
+/* Length of the JSON escape that begins at a backslash, 0 if it is none, and the ASCII
+ * character that it stands for, else 0. */
+static size_t
+read_escape(struct span text, char *ret_byte)
+{
+	unsigned value = 0;
+
+	*ret_byte = '\0';
+	if (text.len < 2 || text.data[0] != '\\')
+		return 0;
+	if (text.data[1] != 'u') {
+		if (memchr("\"\\/", text.data[1], 3))
+			*ret_byte = text.data[1];
+		return 2;
+	}
+	if (text.len < 6)
+		return 0;
+	for (size_t i = 2; i < 6; i++) {
+		int digit = hex_digit(text.data[i]);
+
+		if (digit < 0)
+			return 0;
+		value = value << 4 | (unsigned)digit;
+	}
+	*ret_byte = value < 0x80 ? (char)value : '\0';
+	return 6;
+}
+
+/* How many bytes of `text` spell `key`, each as it is or escaped; 0: they do not. */
+static size_t
+spelt(struct span text, const char *key)
+{
+	size_t at = 0;
+
+	for (; *key; key++) {
+		struct span rest = { text.data + at, text.len - at };
+		char byte = rest.len > 0 ? rest.data[0] : '\0';
+		size_t len = 1;
+
+		if (byte == '\\')
+			len = read_escape(rest, &byte);
+		if (len == 0 || byte != *key)
+			return 0;
+		at += len;
+	}
+	return at;
+}
+
+/* The key with the escape at `at` as the first that it has.  Answers how many bytes from
+ * there on were overwritten. */
+static size_t
+overwrite_around(char *bytes, size_t len, size_t at, char byte, const char *key)
+{
+	for (size_t before = 0; key[before] && before <= at; before++) {
+		char *start = bytes + at - before;
+		size_t size;
+
+		if (key[before] != byte || memcmp(start, key, before) != 0)
+			continue;
+		size = spelt((struct span){ start, len - (at - before) }, key);
+		if (size == 0)
+			continue;
+		memset(start, '*', size);
+		return size - before;
+	}
+	return 0;
+}
+
+/* JSON may spell it in other ways: encoders differ about slashes, quotes, plus signs. */
+static void
+overwrite_escaped(char *bytes, size_t len, const char *key)
+{
+	size_t at = 0;
+
+	if (strlen(key) < KEY_SIZE_MIN)
+		return;
+	while (at < len) {
+		char *backslash = memchr(bytes + at, '\\', len - at);
+		size_t size, covered = 0;
+		char byte;
+
+		if (!backslash)
+			return;
+		at = (size_t)(backslash - bytes);
+		size = read_escape((struct span){ backslash, len - at }, &byte);
+		if (byte)
+			covered = overwrite_around(bytes, len, at, byte, key);
+		at += MAX(MAX(size, covered), (size_t)1);
+	}
+}
+
 void
 upstream_redact(const struct upstream_list *list, char *bytes, size_t len)
 {
 	if (len == 0)
 		return;
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->upstreams[i].key)
-			overwrite(bytes, len, list->upstreams[i].key);
+		const char *key = list->upstreams[i].key;
+
+		if (!key)
+			continue;
+		overwrite(bytes, len, key);
+		overwrite_escaped(bytes, len, key);
 	}
 }
 

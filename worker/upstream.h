@@ -41,7 +41,8 @@ MUST_USE int upstream_open(const struct config *config, bool needs_keys,
                            char reterr[UPSTREAM_ERROR_SIZE]);
 void upstream_close(struct upstream_list *list);
 
-/* Overwrites every key that stands in `bytes`: providers say them back in errors. */
+/* Overwrites every key that stands in `bytes`, however JSON may escape it: providers say
+ * them back in errors. */
 void upstream_redact(const struct upstream_list *list, char *bytes, size_t len);
 
 /* NULL if there is none of that name. */
