@@ -14,6 +14,7 @@
 #define PRESSURE_PERCENT 90
 #define SKEW_MS          5000
 #define VALUE_MIN        (16u << 20) /* above any result, and any job by default */
+#define CLIENTS_MIN      (64u << 20) /* some such values at once, on all connections */
 
 static bool
 line_is(struct span info, const char *name, const char *value)
@@ -226,7 +227,7 @@ say_refusal(struct doctor *doctor, const struct reply *reply)
 /* A result is one value of one command: a Redis that takes no value so large hangs up on
  * the worker that delivers it, again and again.  Managed servers hide CONFIG. */
 static int
-look_at_limit(struct doctor *doctor, const char *name)
+look_at_limit(struct doctor *doctor, const char *name, uint32_t least)
 {
 	char command[DOCTOR_COMMAND_SIZE];
 	const struct reply *reply;
@@ -238,14 +239,47 @@ look_at_limit(struct doctor *doctor, const char *name)
 		return code;
 	if (text_parse_unsigned(reply_text(reply_at(reply, 1)), UINT64_MAX, &limit) ==
 	            0 &&
-	    limit > 0 && limit < VALUE_MIN)
+	    limit > 0 && limit < least)
 		doctor_say(doctor, DOCTOR_BAD, "limits",
 		           doctor_command(doctor, command,
 		                          "CONFIG SET %s %u (and in redis.conf)", name,
-		                          VALUE_MIN),
+		                          least),
 		           "Redis takes no value above %llu KiB (%s): a larger result "
 		           "cannot be delivered, and its worker delivers nothing else",
 		           (unsigned long long)limit >> 10, name);
+	return CLI_OK;
+}
+
+/* With too few replicas Redis refuses all writes, those of functions as well.  INFO says
+ * how many count only where some are asked for. */
+static int
+look_at_replicas(struct doctor *doctor)
+{
+	char command[DOCTOR_COMMAND_SIZE];
+	const struct reply *reply;
+	uint64_t least, good;
+	int code = STORE_TRY(doctor->store, &reply, SPAN("CONFIG"), SPAN("GET"),
+	                     SPAN("min-replicas-to-write"));
+
+	if (code != CLI_OK ||
+	    text_parse_unsigned(reply_text(reply_at(reply, 1)), UINT32_MAX, &least) < 0)
+		return code;
+	code = STORE_TRY(doctor->store, &reply, SPAN("INFO"), SPAN("replication"));
+	if (code != CLI_OK || reply->kind != REPLY_TEXT ||
+	    info_find(reply_text(reply), "min_slaves_good_slaves").len == 0)
+		return code;
+	good = info_number(reply_text(reply), "min_slaves_good_slaves");
+	if (good < least)
+		doctor_say(
+			doctor, DOCTOR_BAD, "replicas",
+			doctor_command(doctor, command,
+		                       "CONFIG SET min-replicas-to-write %llu (if its "
+		                       "replicas do not come back; jobs are then lost "
+		                       "with this machine)",
+		                       (unsigned long long)good),
+			"Redis refuses all writes (NOREPLICAS): %llu replicas keep up, "
+			"and min-replicas-to-write is %llu",
+			(unsigned long long)good, (unsigned long long)least);
 	return CLI_OK;
 }
 
@@ -282,14 +316,22 @@ look_at_functions(struct doctor *doctor)
 int
 doctor_look_at_server(struct doctor *doctor)
 {
+	static const struct {
+		const char *name;
+		uint32_t least;
+	} limits[] = {
+		{ "proto-max-bulk-len", VALUE_MIN },
+		{ "client-query-buffer-limit", VALUE_MIN },
+		{ "maxmemory-clients", CLIENTS_MIN },
+	};
 	int code = look_at_info(doctor);
 
 	if (code == CLI_OK)
+		code = look_at_replicas(doctor);
+	if (code == CLI_OK)
 		code = look_at_clock(doctor);
-	if (code == CLI_OK)
-		code = look_at_limit(doctor, "proto-max-bulk-len");
-	if (code == CLI_OK)
-		code = look_at_limit(doctor, "client-query-buffer-limit");
+	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(limits); i++)
+		code = look_at_limit(doctor, limits[i].name, limits[i].least);
 	if (code == CLI_OK)
 		code = look_at_functions(doctor);
 	return code;

@@ -138,7 +138,8 @@ remember_loss(struct redis *redis, int error, const char *message)
 	               was_cut && is_cut_again(redis)
 	                       ? ", again and again while it is to answer. Its log says "
 	                         "why: an answer may have outgrown its "
-	                         "client-output-buffer-limit"
+	                         "client-output-buffer-limit, or what all hold "
+	                         "maxmemory-clients"
 	                       : "");
 	remember_failure(redis, error, text);
 }

@@ -130,6 +130,8 @@ def pause(inbox):
 @pytest.mark.parametrize("check, words, harm", [
     ("memory", "throws jobs away", lambda i: i.redis.config_set("maxmemory-policy",
                                                                 "allkeys-lru")),
+    ("limits", "maxmemory-clients", lambda i: i.redis.config_set("maxmemory-clients", "1mb")),
+    ("replicas", "NOREPLICAS", lambda i: i.redis.config_set("min-replicas-to-write", 1)),
     ("disk", "loses jobs", lambda i: i.redis.config_set("appendonly", "no")),
     ("keys", "should be a zset", set_wrong_type),
     ("workers", "belongs to nobody|no list of sessions has", lose_session),
