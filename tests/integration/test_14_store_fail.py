@@ -472,9 +472,10 @@ def test_what_is_no_account_is_not_unparked(store, name):
 def test_deadlines_end_jobs_that_nobody_pops_15(store):
     family = Family(1)
     entry = store.add(upstream="acme", body="{}", reply="box")
-    soon = store.now() + 10
     store.admit(entry, families=[family], runs=[(family, "n", [entry])],
-                deadlines=[(entry, soon)])
+                deadlines=[(entry, store.now() + 600000)])
+    soon = store.now()
+    store.redis.zadd(store.key("deadline"), {entry: soon})
     store.ok("pause", family.id, "on")
     store.wait_past(soon)
     assert store.expire() == 1
@@ -485,9 +486,10 @@ def test_deadlines_end_jobs_that_nobody_pops_15(store):
 def test_a_deadline_of_a_finished_job_ends_nothing(store):
     family = Family(1)
     entry = store.add()
-    soon = store.now() + 10
     store.admit(entry, families=[family], runs=[(family, "n", [entry])],
-                deadlines=[(entry, soon)])
+                deadlines=[(entry, store.now() + 600000)])
+    soon = store.now()
+    store.redis.zadd(store.key("deadline"), {entry: soon})
     store.open(family)
     worker = Worker(store)
     worker.settle(worker.claim().jobs)

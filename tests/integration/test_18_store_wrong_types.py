@@ -24,9 +24,9 @@ def scene(store):
     ids = store.enqueue(leaf, 12, upstream="acme", body="{}", reply="box")
     store.enqueue(cold, 3)
     store.enqueue(leaf, 1, "now")
-    soon = store.now() + 1
     entry = store.add(upstream="acme", body="{}", reply="box")
-    store.admit(entry, runs=[(cold, "n", [entry])], deadlines=[(entry, soon)])
+    store.admit(entry, runs=[(cold, "n", [entry])], deadlines=[(entry, store.now() + 600000)])
+    store.redis.zadd(store.key("deadline"), {entry: store.now()})
     store.grant(root.lane, gate=OPEN, until=NEVER, life=60000, family="", px=root.id)
     store.open(leaf, life=60000)
     store.grant_budget("acme:large", pace=100, i=1000000)
@@ -40,7 +40,7 @@ def scene(store):
     assert worker.fail(jobs[2], "defer") == "back"
     store.ok("cancel", ids[9])
     dead.die()
-    store.wait_past(soon + 1)
+    store.wait_past(store.now())
     return {"worker": worker, "jobs": jobs[3:], "family": leaf, "cold": cold, "ids": ids,
             "root": root, "dead": dead, "gone": jobs[0].id,
             "fresh": [store.add(), store.add()], "at": store.cursor()}
@@ -92,7 +92,8 @@ def admit_more(store, s):
     entry, second = s["fresh"]
     answer = store.admit(second, at=s["at"], families=[s["family"]], runs=[(s["family"], "l", [entry])],
                          later=[(second, 5, s["family"].id, "n", "x")], gone=[second],
-                         deadlines=[(entry, 9)], prefixes=[("p", "{}")])
+                         deadlines=[(entry, 9), (second, NEVER)],
+                         prefixes=[("p", "{}")])
     assert answer[0] == "OK"
 
 
