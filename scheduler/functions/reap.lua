@@ -6,7 +6,8 @@
 --
 -- Redis's own absence is not a worker's fault: if the clock jumped, or nobody ticked for
 -- so long that a live worker could have missed its beat, nothing is reaped for one lease
--- (`reap_hold`), and what expired within it counts no recovery.
+-- (`reap_hold`), and what expired within it counts no recovery.  If the clock went back,
+-- what counts from then on is brought along.
 
 local owner_check
 do
@@ -27,6 +28,42 @@ local function deadlines_cut(lease_ms)
 	for i = 1, #far do
 		call('ZADD', key.workers, most, far[i])
 	end
+end
+
+local LATER_MAX = 10000 -- the nearest ones: retries are due within minutes
+
+-- The clock went back by `ms`, as when a machine with another one takes over.  What was
+-- written as "so long from now" would last for so much longer: it moves along.  Times that
+-- somebody has named (not_before, deadline) stay as they are.
+local function times_move(ms)
+	local pools = call('HGETALL', key.pools)
+	for i = 1, #pools, 2 do
+		local names = list_of(pools[i + 1])
+		for j = 1, #names do
+			local budget = budget_of(names[j])
+			local held = key.ns .. 'held:' .. pools[i] .. ':' .. names[j]
+			local rows = call('ZRANGE', held, 0, -1, 'WITHSCORES')
+			budget.parked = max(0, budget.parked - ms)
+			budget.blocked = max(0, budget.blocked - ms)
+			pacing.move(budget, 0, 0, 0)
+			for k = 1, #rows, 2 do
+				set_add(held, format('%d', max(0, rows[k + 1] - ms)), rows[k])
+			end
+		end
+	end
+	local rows = call('ZRANGEBYSCORE', key.later, '(' .. format('%d', now), '+inf',
+		'WITHSCORES', 'LIMIT', 0, LATER_MAX)
+	for i = 1, #rows, 2 do
+		local reason = call('HGET', key.ns .. 'past:' .. rows[i], 'reason')
+		if reason and reason ~= 'delayed' then
+			set_add(key.later, format('%d', rows[i + 1] - ms), rows[i])
+		end
+	end
+	call('HLEN', key.idle)
+	book_check()
+
+	book_store()
+	call('DEL', key.idle) -- how long slots have been free: it is found anew
 end
 
 local function lease_overdue(lease)
@@ -168,6 +205,9 @@ local function reap()
 	marked, level = call('HLEN', key.ended), true
 	if gap < 0 or gap > lease_ms - beat_ms - 5000 then
 		hold = now + lease_ms
+		if gap < 0 then
+			times_move(-gap)
+		end
 		call('HSET', key.meta, 'tick', format('%d', now), 'reap_hold', format('%d', hold))
 		deadlines_cut(lease_ms)
 		return { 'OK', now, 0, 0, hold }

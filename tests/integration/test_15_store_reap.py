@@ -72,6 +72,39 @@ def test_who_expired_within_a_hold_counts_no_recovery_5(store):
     assert "recoveries" not in store.past(ids[0])
 
 
+def test_a_clock_that_goes_back_makes_nothing_last_longer_5(store):
+    """An account rests for a second, and a job is tried again in two, not in an hour more."""
+    family, ids = opened(store, count=3)
+    store.grant_budget("acme:large", r=60)
+    held = Family(2)
+    store.enqueue(held, 1)
+    worker = Worker(store)
+    retried = worker.claim(0).jobs
+    assert worker.fail(retried[0], "retry", delay_ms=1000) == "later"
+    delayed = store.add()
+    store.admit(delayed, later=[(delayed, store.now() + 5000, family.id, "n", "slim1 own\n\n")],
+                gone=[delayed])
+    store.reap()
+    budget, hour = store.key("budget:acme:large"), 3600000
+    now = store.now()
+    due = store.redis.zscore(store.key("later"), retried[0].id)
+    long = store.redis.zscore(store.key("later"), delayed)
+    blocked = store.held_set()[held.lane]
+    store.redis.hset(budget, mapping={"parked_until": now + 1000 + hour, "r.at": now + hour,
+                                      "r.level": -5, "blocked_at": now + hour})
+    store.redis.zadd(store.key("later"), {retried[0].id: due + hour, delayed: long + hour})
+    store.redis.zadd(store.key("held:main:acme:large"), {held.lane: blocked + hour})
+    store.redis.hset(store.key("meta"), "tick", now + hour)
+    assert store.reap()[2] > 0
+    took = store.now() - now
+    assert now + 1000 <= float(store.budget()["parked_until"]) <= now + 1000 + took
+    assert float(store.budget()["blocked_at"]) <= now + took
+    assert float(store.budget()["r.at"]) <= now + took
+    assert due <= store.redis.zscore(store.key("later"), retried[0].id) <= due + took
+    assert store.redis.zscore(store.key("later"), delayed) == long + hour
+    assert blocked <= store.held_set()[held.lane] <= blocked + took
+
+
 def test_a_clock_that_jumps_back_holds_and_cuts_deadlines_5(store):
     store.reap()
     worker = Worker(store)
