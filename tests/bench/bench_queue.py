@@ -29,22 +29,17 @@ sys.path[:0] = [os.path.join(ROOT, "tests", part) for part in ("integration", "l
 
 import redis  # noqa: E402
 
-from store import library_plain, wait_until  # noqa: E402
+from cores import on_core  # noqa: E402
+from redis_process import redis_command, wait_up  # noqa: E402
+from store import library_plain  # noqa: E402
 
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
 BULLMQ = os.path.join(HERE, "bullmq")
 # Four entries to a node: an XDEL walks its node, and 200-byte bodies would put 16 there.
-SETTINGS = ["--save", "", "--appendonly", "no", "--stream-node-max-entries", "4"]
+SETTINGS = ["--appendonly", "no", "--stream-node-max-entries", "4"]
 LIMITS = {"batch": (12.0, 7.0), "one": (20.0, 3.5)}  # us per job, times BullMQ
 BULLMQ_US = 65.0  # of Redis CPU per job on the machine for which those us were set
 BYTES_MAX = 320
-
-
-def on_core(number, command):
-    """Pinned, where there is more than one core and something to pin with."""
-    if os.cpu_count() > 1 and shutil.which("taskset"):
-        return ["taskset", "-c", str(number), *command]
-    return command
 
 
 class Server:
@@ -52,17 +47,9 @@ class Server:
         self.folder = tempfile.mkdtemp(prefix="warmq-bench-")
         self.socket = os.path.join(self.folder, "redis.sock")
         self.process = subprocess.Popen(
-            on_core(0, ["redis-server", "--port", "0", "--unixsocket", self.socket,
-                        "--dir", self.folder, *SETTINGS]), stdout=subprocess.DEVNULL)
+            on_core(0, redis_command(self.socket, *SETTINGS)), stdout=subprocess.DEVNULL)
         self.client = redis.Redis(unix_socket_path=self.socket)
-
-        def answers():
-            try:
-                return self.client.ping()
-            except redis.ConnectionError:
-                return False
-
-        wait_until(answers, "redis-server to answer")
+        wait_up(self.client)
         self.client.execute_command("FUNCTION", "LOAD", "REPLACE", library_plain())
         return self
 

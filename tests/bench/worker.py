@@ -24,6 +24,8 @@ sys.path[:0] = [os.path.join(ROOT, "tests", part) for part in ("integration", "l
 
 import redis  # noqa: E402
 
+from cores import on_core  # noqa: E402
+from redis_process import redis_command, wait_up  # noqa: E402
 from store import Family, Store, library, node, wait_until  # noqa: E402
 
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
@@ -31,13 +33,6 @@ TICK = os.sysconf("SC_CLK_TCK")
 FAMILIES = 100
 TOOLS = 'px1 A T c - - - 5m 4 0 {}\n{"model":"claude-sonnet-4-5"'
 OWN, TAIL = ',"messages":[{"role":"user","content":"Why?"}]', ',"max_tokens":16}'
-
-
-def on_core(number, command):
-    """Pinned, where there is more than one core and something to pin with."""
-    if os.cpu_count() > 1 and shutil.which("taskset"):
-        return ["taskset", "-c", str(number), *command]
-    return command
 
 
 def cpu_seconds(pid):
@@ -54,17 +49,9 @@ class Place:
         self.processes = []
         path = os.path.join(self.folder, "r.sock")
         self.redis_url = f"unix://{path}"
-        self.redis_pid = self.start(0, ["redis-server", "--port", "0", "--unixsocket", path,
-                                        "--save", "", "--dir", self.folder]).pid
+        self.redis_pid = self.start(0, redis_command(path)).pid
         self.client = redis.Redis(unix_socket_path=path, decode_responses=True)
-
-        def answers():
-            try:
-                return self.client.ping()
-            except redis.ConnectionError:
-                return False
-
-        wait_until(answers, "redis-server to answer")
+        wait_up(self.client)
         self.client.execute_command("FUNCTION", "LOAD", "REPLACE", library())
         self.store = Store(self.client)
         self.store.rule()

@@ -8,7 +8,8 @@ import tempfile
 import pytest
 import redis
 
-from store import Store, library, wait_until
+from redis_process import redis_command, wait_up
+from store import Store, library
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +19,10 @@ def redis_server():
         pytest.skip("redis-server is not installed")
     folder = tempfile.mkdtemp(prefix="warmq-")
     path = os.path.join(folder, "redis.sock")
-    process = subprocess.Popen(
-        ["redis-server", "--port", "0", "--unixsocket", path, "--save", "",
-         "--appendonly", "no", "--dir", folder],
-        stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(redis_command(path, "--appendonly", "no"), stdout=subprocess.DEVNULL)
     client = redis.Redis(unix_socket_path=path)
-
-    def answers():
-        try:
-            return client.ping()
-        except redis.ConnectionError:
-            return False
-
     try:
-        wait_until(answers, "redis-server to answer")
+        wait_up(client)
         client.execute_command("FUNCTION", "LOAD", "REPLACE", library())
         yield path
     finally:

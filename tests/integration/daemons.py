@@ -20,6 +20,7 @@ import pytest
 import redis
 
 from logs import print_ends
+from redis_process import redis_command, wait_up
 from store import ROOT, Store, wait_until
 
 BUILD = os.environ.get("WARMQ_BUILD", os.path.join(ROOT, "build"))
@@ -61,18 +62,10 @@ class Server:
         self.schedulers = []  # whoever was started over it ends with it
 
     def start(self):
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "",
-             "--dir", self.folder, *self.arguments], stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(redis_command(self.path, *self.arguments),
+                                        stdout=subprocess.DEVNULL)
         self.client = redis.Redis(unix_socket_path=self.path, decode_responses=True)
-
-        def answers():
-            try:
-                return self.client.ping()
-            except (redis.ConnectionError, redis.BusyLoadingError):
-                return False
-
-        wait_until(answers, "redis-server to answer")
+        wait_up(self.client)
 
     def stop(self):
         self.client.close()

@@ -464,3 +464,11 @@ class Worker:
     def die(self):
         """What a killed process leaves behind, its lease run out."""
         self.store.redis.zadd(self.store.key("workers"), {self.nonce: self.store.now() - 1})
+
+
+def killed(store, count=1, **options):
+    """A worker that has died with so many jobs, and these."""
+    worker = Worker(store, slots=max(count, 8), **options)
+    jobs = worker.claim(*range(count)).jobs
+    worker.die()
+    return worker, jobs

@@ -7,7 +7,7 @@ import socket
 import pytest
 import redis
 
-from store import NEVER, OPEN, WRITING, Family, Store, Worker
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, killed
 from test_11_store_claim import opened
 
 
@@ -347,9 +347,7 @@ def test_a_ticket_ends_in_the_lane_record_8(store):
 def test_a_late_result_is_accepted_if_nobody_has_the_job_16(store):
     family, ids = opened(store, count=1)
     store.reap()
-    gone = Worker(store)
-    gone.claim()
-    gone.die()
+    killed(store)
     store.reap_all()
     assert store.ok("settle_late", ids[0], "box", 60000, "paid for") == ["OK"]
     assert store.replies("box") == ["paid for"]
@@ -364,9 +362,7 @@ def test_a_late_result_is_accepted_if_nobody_has_the_job_16(store):
 def test_a_late_result_of_a_job_that_runs_again_is_fenced_16(store):
     _, ids = opened(store, count=1)
     store.reap()
-    gone = Worker(store)
-    gone.claim()
-    gone.die()
+    killed(store)
     store.reap_all()
     other = Worker(store)
     jobs = other.claim().jobs

@@ -1,14 +1,7 @@
 """reap, and what a worker's death may cost."""
 
-from store import WRITING, Family, Worker, wait_until
+from store import WRITING, Family, Worker, killed, wait_until
 from test_11_store_claim import opened
-
-
-def killed(store, count=1, **options):
-    worker = Worker(store, slots=max(count, 8), **options)
-    jobs = worker.claim(*range(count)).jobs
-    worker.die()
-    return worker, jobs
 
 
 def test_a_dead_workers_jobs_come_back_in_order(store):

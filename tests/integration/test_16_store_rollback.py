@@ -16,7 +16,7 @@ import redis
 
 from daemons import Server
 from ports import free_port
-from store import NEVER, OPEN, WRITING, Family, Store, Worker, library, wait_until
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, killed, library, wait_until
 from test_11_store_claim import opened
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0",
@@ -202,9 +202,7 @@ def test_a_session_undone_is_gone_and_begins_anew_10_r6(past):
 def test_a_reap_undone_is_done_again_10_r7(past):
     family, ids = opened(past, count=3)
     past.reap()
-    dead = Worker(past)
-    dead.claim(0, 1, 2)
-    dead.die()
+    killed(past, 3)
     past.mark()
     past.reap_all()
     early = Worker(past)

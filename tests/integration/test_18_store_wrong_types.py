@@ -12,6 +12,7 @@ import subprocess
 import pytest
 import redis
 
+from redis_process import redis_command, wait_up
 from store import NEVER, OPEN, WRITING, Family, Store, Worker, library_plain, wait_until
 
 
@@ -321,19 +322,11 @@ def test_rights_that_are_taken_are_missed_in_a_while_4(redis_server):
 
 def test_a_call_in_a_redis_with_a_renamed_command_does_nothing_4(tmp_path):
     path = str(tmp_path / "redis.sock")
-    with subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "",
-                           "--dir", str(tmp_path), "--rename-command", "XDEL", "hidden"],
+    with subprocess.Popen(redis_command(path, "--rename-command", "XDEL", "hidden"),
                           stdout=subprocess.DEVNULL) as server:
         client = redis.Redis(unix_socket_path=path, decode_responses=True)
-
-        def answers():
-            try:
-                return client.ping()
-            except redis.ConnectionError:
-                return False
-
         try:
-            wait_until(answers, "Redis", 30)
+            wait_up(client)
             client.function_load(library_plain(), replace=True)
             with pytest.raises(redis.ResponseError, match="NOPERM|is renamed in this Redis"):
                 fresh(client)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from store import Worker
+from store import Worker, killed
 from test_11_store_claim import opened
 
 PAID = "1 2 0 30000 5 0"
@@ -35,9 +35,7 @@ def test_a_failure_that_may_be_billed_says_so_and_a_refusal_says_nothing(store):
 def test_a_dead_worker_may_have_spent_something_for_each_lease(store):
     family, _ = opened(store, count=2)
     store.reap()
-    worker = Worker(store)
-    worker.claim(0, 1)
-    worker.die()
+    killed(store, 2)
     store.reap_all()
     assert store.events("spent") == 2 * [spent(store, family, "worker_died",
                                                "- - - - - - b=1")]
@@ -80,9 +78,7 @@ def late(store, id, family, token, usage=PAID):
 def test_a_late_result_is_booked_once_whatever_becomes_of_it(store):
     family, ids = opened(store, count=1)
     store.reap()
-    gone = Worker(store)
-    gone.claim()
-    gone.die()
+    killed(store)
     store.reap_all()
     assert late(store, ids[0], family, "77.1") == ["OK"]
     assert late(store, ids[0], family, "77.1") == ["FENCED"]

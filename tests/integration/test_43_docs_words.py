@@ -9,6 +9,7 @@ import subprocess
 import redis
 
 from daemons import BUILD
+from redis_process import is_up
 from store import ROOT, wait_until
 
 PROGRAMS = {"warmq": "cli", "warmq-worker": "worker", "warmq-scheduler": "scheduler",
@@ -132,13 +133,6 @@ def test_every_example_of_a_configuration_is_understood(tmp_path):
             assert done.returncode == 0, (block, done.stderr)
 
 
-def answers(client):
-    try:
-        return client.ping()
-    except redis.ConnectionError:
-        return False
-
-
 def test_redis_takes_the_configuration_that_is_shown(tmp_path):
     block = re.search(r"In `redis.conf`:\n\n *```\n(.*?)^ *```", read("docs/OPERATIONS.md"),
                       re.M | re.S).group(1)
@@ -148,7 +142,7 @@ def test_redis_takes_the_configuration_that_is_shown(tmp_path):
                                cwd=tmp_path, stdout=subprocess.DEVNULL)
     try:
         client = redis.Redis(unix_socket_path=str(socket), decode_responses=True)
-        wait_until(lambda: answers(client) or process.poll() is not None, "redis-server")
+        wait_until(lambda: is_up(client) or process.poll() is not None, "redis-server")
         assert process.poll() is None, "redis-server refuses the file"
         lines = [line.split() for line in block.splitlines() if "#" not in line]
         assert len(lines) == 4

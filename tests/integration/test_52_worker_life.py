@@ -11,9 +11,10 @@ import threading
 import pytest
 import redis
 
+from redis_process import redis_command, wait_up
 from store import NEVER, Store, library, wait_until
-from worker_rig import (MESSAGE, Provider, WorkerProcess, enqueue, family, provider, silence,
-                        sse, sse_held, start, wait_result)
+from worker_rig import (MESSAGE, WorkerProcess, enqueue, family, provider, silence, sse_held,
+                        start, wait_result)
 
 SHORT = ("--lease", "900ms")
 
@@ -34,19 +35,9 @@ class Redis:
 
     def up(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.path, "--save", "",
-             "--appendonly", "yes", "--appendfsync", "always", "--dir", self.folder],
+            redis_command(self.path, "--appendonly", "yes", "--appendfsync", "always"),
             stdout=subprocess.DEVNULL)
-
-        def answers():
-            try:
-                return self.client.ping()
-            except redis.ConnectionError:
-                return False
-            except redis.BusyLoadingError:
-                return False
-
-        wait_until(answers, "redis-server to answer")
+        wait_up(self.client)
 
     def down(self):
         self.process.kill()
