@@ -466,6 +466,14 @@ class Worker:
         self.store.redis.zadd(self.store.key("workers"), {self.nonce: self.store.now() - 1})
 
 
+def opened(store, number=1, count=5, window=1000, name="n", suffix="", **options):
+    """A family with so many jobs, whose lane is open; and their ids."""
+    family = Family(number, **options)
+    ids = store.enqueue(family, count, name, suffix)
+    store.open(family, window)
+    return family, ids
+
+
 def killed(store, count=1, **options):
     """A worker that has died with so many jobs, and these."""
     worker = Worker(store, slots=max(count, 8), **options)

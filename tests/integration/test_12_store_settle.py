@@ -7,8 +7,7 @@ import socket
 import pytest
 import redis
 
-from store import NEVER, OPEN, WRITING, Family, Store, Worker, killed
-from test_11_store_claim import opened
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, killed, opened
 
 
 def test_a_job_ends_with_its_payload_lease_and_counts(store):

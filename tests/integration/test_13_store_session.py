@@ -3,8 +3,7 @@
 import pytest
 import redis
 
-from store import WRITING, Family, Worker
-from test_11_store_claim import opened
+from store import WRITING, Family, Worker, opened
 
 
 def test_a_nonce_is_used_once(store):

@@ -5,8 +5,7 @@ import json
 import pytest
 import redis
 
-from store import WRITING, Family, Worker
-from test_11_store_claim import opened
+from store import WRITING, Family, Worker, opened
 
 SENT = "1 - - - - -"  # it went out, and nothing came of it
 

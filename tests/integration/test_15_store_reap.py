@@ -1,7 +1,6 @@
 """reap, and what a worker's death may cost."""
 
-from store import WRITING, Family, Worker, killed, wait_until
-from test_11_store_claim import opened
+from store import WRITING, Family, Worker, killed, opened, wait_until
 
 
 def test_a_dead_workers_jobs_come_back_in_order(store):

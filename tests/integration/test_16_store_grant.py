@@ -3,8 +3,8 @@
 import redis
 import pytest
 
-from store import BYPASS, CHECKING, CLOSED, LEAKY, NEVER, OPEN, WRITING, Family, Worker, wait_until
-from test_11_store_claim import opened
+from store import (BYPASS, CHECKING, CLOSED, LEAKY, NEVER, OPEN, WRITING, Family, Worker, opened,
+                   wait_until)
 
 
 def test_one_scheduler_rules_at_a_time(store):

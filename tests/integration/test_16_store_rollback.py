@@ -16,8 +16,7 @@ import redis
 
 from daemons import Server
 from ports import free_port
-from store import NEVER, OPEN, WRITING, Family, Store, Worker, killed, library, wait_until
-from test_11_store_claim import opened
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, killed, library, opened, wait_until
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0",
            "--auto-aof-rewrite-percentage", "0")

@@ -3,8 +3,7 @@
 import pytest
 from redis import ResponseError
 
-from store import NEVER, OPEN, WRITING, Family, Store, Worker, node, wait_until
-from test_11_store_claim import opened
+from store import NEVER, OPEN, WRITING, Family, Store, Worker, node, opened, wait_until
 
 
 def found(store):

@@ -3,8 +3,7 @@
 import pytest
 import redis
 
-from store import Family, Worker
-from test_11_store_claim import opened
+from store import Family, Worker, opened
 
 LAST_ID = f"{2 ** 64 - 1}-{2 ** 64 - 1}"
 

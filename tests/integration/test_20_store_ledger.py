@@ -3,8 +3,7 @@
 import pytest
 from redis import ResponseError
 
-from store import Worker
-from test_11_store_claim import opened
+from store import Worker, opened
 
 DAY_MS = 86400000
 

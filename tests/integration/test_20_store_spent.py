@@ -2,8 +2,7 @@
 
 import pytest
 
-from store import Worker, killed
-from test_11_store_claim import opened
+from store import Worker, killed, opened
 
 PAID = "1 2 0 30000 5 0"
 
