@@ -287,6 +287,13 @@ local function is_large(family, element)
 	return input and input + 0 > max(64, 4 * sub(family.rec, 25, 32))
 end
 
+-- Whether a returned job may lead while others wait.  One that came back alone may have been
+-- stopped as a leader that said nothing, and would be again: another one leads now.  Of
+-- several no single one is to blame.
+local function may_lead_again(past, returned)
+	return past.attempts == 0 and (past.deliveries == 0 or returned > 1)
+end
+
 -- The writer of a cold entry, or the first to look: among the first 32 the first that has
 -- not failed yet and is not one of the large ones: their own estimate says so.
 function start.leader(lane, family, budget, role, class)
@@ -304,7 +311,7 @@ function start.leader(lane, family, budget, role, class)
 				local at = queue.at + i
 				local element = queue.items[at]
 				local fit = pass == 2 or not is_large(family, element) and
-					(back == 0 or past_of(element_id(element)).attempts == 0)
+					(back == 0 or may_lead_again(past_of(element_id(element)), look))
 				local started
 				if fit then
 					started = start_one(lane, family, budget, queue, at, LETTER[band], role)

@@ -135,6 +135,18 @@ def test_a_leader_is_one_that_has_not_failed_if_there_is_any(store):
         assert worker.claim().ids == [leader]
 
 
+def test_a_leader_that_came_back_alone_does_not_lead_again_before_others(store):
+    """It may be one that says nothing for ever: it led, was stopped, and led again."""
+    family = Family(1)
+    first, second, _ = store.enqueue(family, 3)
+    worker = Worker(store)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    for leader in (first, second, first):  # of two that came back neither is to blame
+        [job] = worker.claim(0).jobs
+        assert (job.id, job.role) == (leader, "l")
+        worker.release([job])
+
+
 def test_a_leader_with_a_size_is_better_than_none(store):
     family = Family(1)
     ids = store.enqueue(family, 1, suffix="/9000,10")

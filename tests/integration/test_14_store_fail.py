@@ -183,12 +183,14 @@ def test_a_release_with_another_token_changes_nothing_5(store):
 
 def test_a_leader_that_was_never_sent_for_a_day_leaves_its_credit_and_says_so(store):
     family = Family(1)
-    ids = store.enqueue(family, count=2)
+    ids = store.enqueue(family, count=1)
     store.grant(family.lane, gate=WRITING, credits=1, role=1)
     worker = Worker(store)
     worker.fail(worker.claim(0).jobs[0], "unsent")
     store.redis.hset(store.key(f"past:{ids[0]}"), "deferred_at", store.now() - 86400001)
-    assert worker.fail(worker.claim(0).jobs[0], "unsent") == "dead"
+    again = worker.claim(0).jobs[0]
+    ids += store.enqueue(family, count=1)
+    assert worker.fail(again, "unsent") == "dead"
     assert store.lane(family.lane).credits == 1
     assert store.events("back") == [f"back {family.lane} {family.id} 1 l unsent"] * 2
     assert worker.claim(0).ids == ids[1:]
