@@ -167,18 +167,36 @@ ruler_job_read(struct ruler_job_reader *reader, uint32_t index, struct ruler_job
 	*ret_job = job;
 }
 
+/* A pack that could not be taken apart is one dead job, and stays it. */
+static int
+adopt_entry(struct ruler_job_reader *reader, struct span payload, uint64_t entry_ms)
+{
+	reader->pairs_count = envelope_read_moved(payload, reader->adopted_pairs);
+	reader->pairs = reader->adopted_pairs;
+	reader->entry_ms = entry_ms;
+	if (envelope_open(&reader->envelopes, reader->pairs, reader->pairs_count,
+	                  entry_ms, &reader->fault) != 1)
+		return ERR_MALFORMED;
+	return envelope_next(&reader->envelopes, &reader->envelope, &reader->fault);
+}
+
 void
-ruler_job_adopt(struct ruler_job_reader *reader, struct span payload,
+ruler_job_adopt(struct ruler_job_reader *reader, struct span payload, uint64_t entry_ms,
                 struct ruler_job *ret_job)
 {
 	struct ruler_job job = { .reply = SPAN(""), .raw = payload };
+	int err;
 
 	reader->adopted = true;
 	reader->is_open = false;
 	reader->count = 1;
 	reader->pairs_count = 0;
 	reader->fault = (struct envelope_error){ .text = "its payload cannot be read" };
-	if (envelope_read_slim(payload, &reader->envelope, &reader->fault) < 0)
+	if (envelope_is_moved(payload))
+		err = adopt_entry(reader, payload, entry_ms);
+	else
+		err = envelope_read_slim(payload, &reader->envelope, &reader->fault);
+	if (err < 0)
 		make_faulty(reader, &job);
 	else
 		read_envelope(reader, &job);

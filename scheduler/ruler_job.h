@@ -75,6 +75,7 @@ struct ruler_job_reader {
 	uint64_t entry_ms;
 	struct ruler_job last; /* job `index` - 1, as it was read */
 	bool adopted;          /* the job's payload is slim already */
+	struct envelope_pair adopted_pairs[ENVELOPE_FIELDS_MAX];
 };
 
 void ruler_job_init(struct ruler_job_reader *reader, const struct ruler_config *config);
@@ -94,9 +95,10 @@ void ruler_job_read(struct ruler_job_reader *reader, uint32_t index,
 /* It ends dead, for that reason and with that sentence; both are borrowed. */
 void ruler_job_bury(struct ruler_job *job, const char *reason, const char *text);
 
-/* Goes on with one job whose envelope stands in a slim payload: an undecided one. */
+/* Goes on with one job whose envelope stands in a slim payload: an undecided one, or one
+ * that died at admission and is tried again; `entry_ms` is the time of its id. */
 void ruler_job_adopt(struct ruler_job_reader *reader, struct span payload,
-                     struct ruler_job *ret_job);
+                     uint64_t entry_ms, struct ruler_job *ret_job);
 
 /* Goes on with a job of kind RUN: `prefix` is the content it named, or empty.  The job
  * may turn out dead. */

@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-#define REDIS_REFUSED_MS 2000      /* before it is tried again */
-#define ENTRY_MARK       "entry\n" /* of a slim value that was a stream entry */
+#define REDIS_REFUSED_MS 2000 /* before it is tried again */
 
 /* Of a result whose job names a reply list, too: lists die if nobody reads them. */
 static uint64_t
@@ -186,37 +185,6 @@ run_began(struct run *run, const struct protocol_usage *usage)
 	run->context->on_began(run, &known, run->context->data);
 }
 
-/* A slim value that holds a whole entry: for each field and each value its length, a
- * blank, its bytes and a newline. */
-static size_t
-read_moved(struct span value, struct envelope_pair *pairs, size_t pairs_max)
-{
-	const char *at = value.data + strlen(ENTRY_MARK);
-	const char *end = value.data + value.len;
-	size_t count = 0;
-
-	for (;;) {
-		struct span both[2];
-
-		for (int i = 0; i < 2; i++) {
-			size_t len = 0;
-
-			if (at == end)
-				return i == 0 ? count : 0;
-			while (at < end && *at >= '0' && *at <= '9' && len < value.len)
-				len = len * 10 + (size_t)(*at++ - '0');
-			if (at == end || *at++ != ' ' || len + 1 > (size_t)(end - at) ||
-			    at[len] != '\n')
-				return 0;
-			both[i] = (struct span){ at, len };
-			at += len + 1;
-		}
-		if (count == pairs_max)
-			return 0;
-		pairs[count++] = (struct envelope_pair){ both[0], both[1] };
-	}
-}
-
 static int
 read_fields(struct run *run, const struct envelope_pair *pairs, size_t count,
             struct envelope_error *reterr)
@@ -244,10 +212,9 @@ read_envelope(struct run *run, struct envelope_error *reterr)
 
 	if (!run->load->slim)
 		return read_fields(run, run->load->pairs, run->load->pairs_count, reterr);
-	if (payload.len < strlen(ENTRY_MARK) ||
-	    memcmp(payload.data, ENTRY_MARK, strlen(ENTRY_MARK)) != 0)
+	if (!envelope_is_moved(payload))
 		return envelope_read_slim(payload, &run->envelope, reterr);
-	count = read_moved(payload, pairs, ENVELOPE_FIELDS_MAX);
+	count = envelope_read_moved(payload, pairs);
 	if (count == 0) {
 		(void)snprintf(reterr->text, sizeof reterr->text,
 		               "The stored entry cannot be taken apart.");

@@ -169,4 +169,10 @@ void envelope_write_slim(const struct envelope *envelope, struct buffer *out);
 MUST_USE int envelope_read_slim(struct span payload, struct envelope *ret_envelope,
                                 struct envelope_error *reterr);
 
+/* A slim value that holds a whole entry, as it was sent: for each field and each value
+ * its length, a blank, its bytes and a newline.  Answers the fields, 0 if it is none. */
+bool envelope_is_moved(struct span value);
+size_t envelope_read_moved(struct span value,
+                           struct envelope_pair pairs[ENVELOPE_FIELDS_MAX]);
+
 #endif

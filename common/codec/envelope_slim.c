@@ -165,3 +165,43 @@ envelope_read_slim(struct span payload, struct envelope *ret_envelope,
 	*ret_envelope = envelope;
 	return 0;
 }
+
+/* ---- entries that were moved ----------------------------------------------------- */
+
+#define ENTRY_MARK "entry\n"
+
+bool
+envelope_is_moved(struct span value)
+{
+	return value.len >= strlen(ENTRY_MARK) &&
+	       memcmp(value.data, ENTRY_MARK, strlen(ENTRY_MARK)) == 0;
+}
+
+size_t
+envelope_read_moved(struct span value, struct envelope_pair pairs[ENVELOPE_FIELDS_MAX])
+{
+	const char *at = value.data + strlen(ENTRY_MARK);
+	const char *end = value.data + value.len;
+	size_t count = 0;
+
+	for (;;) {
+		struct span both[2];
+
+		for (int i = 0; i < 2; i++) {
+			size_t len = 0;
+
+			if (at == end)
+				return i == 0 ? count : 0;
+			while (at < end && *at >= '0' && *at <= '9' && len < value.len)
+				len = len * 10 + (size_t)(*at++ - '0');
+			if (at == end || *at++ != ' ' || len + 1 > (size_t)(end - at) ||
+			    at[len] != '\n')
+				return 0;
+			both[i] = (struct span){ at, len };
+			at += len + 1;
+		}
+		if (count == ENVELOPE_FIELDS_MAX)
+			return 0;
+		pairs[count++] = (struct envelope_pair){ both[0], both[1] };
+	}
+}

@@ -33,14 +33,31 @@ local function cancel()
 	return { 'OK', now, 'ended' }
 end
 
+local DECIDE_MAX = 16777216 -- bytes of a payload that the scheduler is to read
+
+-- It died before anybody knew where it belongs: the scheduler looks at it anew, as at one
+-- whose prefix was missing.  What was wrong may be right by now.
+local function decide_anew(past, id)
+	past.element, past.band, past.reason, past.why = id .. '~', 'n', 'undecided', ''
+	past.anew, past.dirty = true, true
+	set_del(key.dead, id)
+	note('laters', now_text(), id)
+	note('pasts_gone', key.ns .. 'result:' .. id)
+	return 'queued'
+end
+
 local function requeue_one(id)
 	local past = call('ZSCORE', key.dead, id) and past_of(id)
 	if not past then
 		return 'gone'
 	end
 	local family = past.family ~= '' and family_of(past.family)
-	if not family or family.missing or call('STRLEN', key.ns .. 'slim:' .. id) == 0 then
+	local size = call('STRLEN', key.ns .. 'slim:' .. id)
+	if family and family.missing or size == 0 or not family and size > DECIDE_MAX then
 		return 'lost'
+	end
+	if not family then
+		return decide_anew(past, id)
 	end
 	local element = past.element
 	if not element_is_slim(element) then -- its payload has moved when it died

@@ -38,7 +38,7 @@ local function past_store(past)
 	local args, n = { 'HSET', past.key }, 2
 	for i = 1, #PAST do
 		local value = past[PAST[i]]
-		if value ~= 0 and value ~= '' then
+		if value ~= 0 and (value ~= '' or past.anew) then -- anew: over what was there
 			args[n + 1], args[n + 2] = PAST[i], i == 4 and format('%d', value) or value
 			n = n + 2
 		end

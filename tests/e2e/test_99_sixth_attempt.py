@@ -78,3 +78,26 @@ def test_jobs_go_on_when_the_records_of_their_place_are_lost(tmp_path, lost):
         fleet.start_worker("worker", 50)
         results = fleet.collect(30, 90)
         assert {result["state"] for result in results.values()} == {"done"}
+
+
+def test_jobs_of_an_upstream_that_is_configured_later_can_be_retried(tmp_path):
+    """They are dead at once; `job retry` said that their payload is lost, and it is there."""
+    with Fleet(tmp_path) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        ids = fleet.enqueue([anthropic_body(f"{n}", PROMPT) for n in range(5)], upstream="new")
+        pack = fleet.redis("XADD", "warmq:jobs", "*", "json", json.dumps(
+            2 * [{"upstream": "new", "reply": "results",
+                  "body": json.loads(anthropic_body("p"))}])).decode()
+        ids += [f"{pack}.1", f"{pack}.2", *fleet.enqueue([anthropic_body("wrong")], shared="nothing")]
+        assert {one["state"] for one in fleet.collect(8).values()} == {"dead"}
+        fleet.end("scheduler")
+        fleet.aliases = ("new",)
+        fleet.urls = {"new": fleet.provider}
+        fleet.write_config()
+        fleet.start_all()
+        assert "8 jobs queued again" in fleet.warmq("job", "retry", "--all")
+        results = fleet.collect(8)
+        assert [results[id]["state"] for id in ids] == ["done"] * 7 + ["dead"]
+        assert results[ids[7]]["reason"] == "malformed"
+        assert books.check(Surely(fleet)) == []

@@ -279,6 +279,25 @@ def test_a_dead_job_can_be_requeued(store):
     assert store.family(family).live == 0
 
 
+def test_a_job_that_died_at_admission_is_decided_anew(store):
+    """Its upstream was not configured yet: `job retry` said that its payload is lost."""
+    entry, large = store.add(upstream="acme"), store.add(upstream="acme")
+    store.admit(large, dead=[(id, "malformed", "There is no upstream", "", "", 60000, "no")
+                             for id in (entry, large)])
+    store.redis.setrange(store.key(f"slim:{large}"), 16777216, "x")
+    assert store.ok("requeue", entry, large) == ["queued", "lost"]
+    assert store.dead() == [large] and not store.result(entry) and store.result(large)
+    assert store.redis.get(store.key(f"slim:{entry}")).startswith("entry\n")
+    store.promote()
+    assert store.events("undecided") == [f"undecided {entry}"]
+    family = Family(1)
+    assert store.admit(store.cursor()[0], families=[family], slims=[(entry, "slim1 whole\n\n{}")],
+                       runs=[(family, "n", [entry + "~"])], decided=[entry])[0] == "OK"
+    assert store.past(entry) == {} and not store.redis.exists(store.key("later"))
+    store.open(family)
+    assert Worker(store).claim().ids == [entry]
+
+
 def test_cancel_ends_a_waiting_job_at_once_15(store):
     family = Family(1)
     [id] = store.enqueue(family, upstream="acme", body="{}", reply="box", ref="r 1")
