@@ -1,7 +1,6 @@
-/* The asynchronous and the waiting client against a real Redis and against peers that
- * are dead, rude or broken. */
+/* The asynchronous client against a real Redis and against peers that are dead, rude or
+ * broken. */
 #include "common/io/redis.h"
-#include "common/io/redis_sync.h"
 #include "tests/lib/fake_server.h"
 #include "tests/lib/redis_server.h"
 #include "tests/lib/suite.h"
@@ -134,6 +133,29 @@ probe_fini(struct probe *probe)
 	while (!(condition))        \
 	uv_run(&(probe)->loop, UV_RUN_ONCE)
 
+/* A server of its own, and what a probe of it is opened with. */
+static struct redis_options
+begin(struct probe *probe, struct redis_server *server)
+{
+	redis_server_start(server, NULL);
+	probe_init(probe);
+	return options_for(probe, server->url);
+}
+
+static void
+open_and_greet(struct probe *probe, const struct redis_options *options)
+{
+	probe_open(probe, options);
+	RUN_UNTIL(probe, probe->ready == 1);
+}
+
+static void
+end(struct probe *probe, struct redis_server *server)
+{
+	probe_fini(probe);
+	redis_server_stop(server, SIGTERM);
+}
+
 static int
 ask(struct probe *probe, const char *a, const char *b, const char *c)
 {
@@ -146,12 +168,9 @@ ask(struct probe *probe, const char *a, const char *b, const char *c)
 START_TEST(redis_answers_commands_in_order)
 {
 	struct redis_server server;
-	struct redis_options options;
 	struct probe probe;
+	struct redis_options options = begin(&probe, &server);
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
-	options = options_for(&probe, server.url);
 	probe_open(&probe, &options);
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), ERR_CONNECTION); /* not yet */
 	RUN_UNTIL(&probe, probe.ready == 1);
@@ -169,8 +188,7 @@ START_TEST(redis_answers_commands_in_order)
 	RUN_UNTIL(&probe, probe.replies == 1002);
 	ck_assert_ptr_nonnull(strstr(probe.last_text, "unknown command"));
 	ck_assert_uint_eq(probe.down, 0);
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
@@ -202,15 +220,11 @@ START_TEST(redis_nested_replies_keep_their_shape_and_bytes)
 		                SPAN("return {7, {'a', {1}}, false, ARGV[1]}"), SPAN("0"),
 		                SPAN("x\0y") };
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
-	options = options_for(&probe, server.url);
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	options = begin(&probe, &server);
+	open_and_greet(&probe, &options);
 	ck_assert_int_eq(redis_command(probe.redis, words, 4, on_tree, &probe), 0);
 	RUN_UNTIL(&probe, probe.replies == 1);
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
@@ -226,8 +240,7 @@ START_TEST(redis_greets_with_password_and_database)
 	options = options_for(&probe, server.url);
 	(void)snprintf(options.url.password, sizeof options.url.password, "p:w");
 	options.url.database = 3;
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	ck_assert_int_eq(ask(&probe, "CLIENT", "INFO", NULL), 0);
 	RUN_UNTIL(&probe, probe.replies == 1);
 	ck_assert_ptr_nonnull(strstr(probe.last_text, " name=test "));
@@ -248,8 +261,7 @@ START_TEST(redis_greets_with_password_and_database)
 	probe_open(&probe, &options);
 	RUN_UNTIL(&probe, probe.down == 1);
 	ck_assert_ptr_nonnull(strstr(probe.down_message, "NOAUTH"));
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
@@ -295,12 +307,9 @@ START_TEST(redis_killed_server_loses_commands_and_the_next_one_is_found)
 	struct probe probe;
 	char first[108];
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
+	options = begin(&probe, &server);
 	probe.wait_ms = 5;
-	options = options_for(&probe, server.url);
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	(void)kill(server.pid, SIGSTOP);
 	for (int i = 0; i < 10; i++)
 		ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), 0);
@@ -332,14 +341,10 @@ START_TEST(redis_hints_at_its_buffer_limit_when_it_hangs_up_again_and_again)
 {
 	static char much[1 << 20];
 	struct redis_server server;
-	struct redis_options options;
 	struct probe probe;
+	struct redis_options options = begin(&probe, &server);
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
-	options = options_for(&probe, server.url);
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	memset(much, 'x', sizeof much - 1);
 	ck_assert_int_eq(ask(&probe, "SET", "much", much), 0);
 	{
@@ -359,23 +364,18 @@ START_TEST(redis_hints_at_its_buffer_limit_when_it_hangs_up_again_and_again)
 	ck_assert_ptr_null(strstr(probe.down_message, "limit"));
 	RUN_UNTIL(&probe, probe.down == 3);
 	ck_assert_ptr_nonnull(strstr(probe.down_message, "client-output-buffer-limit"));
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
 START_TEST(redis_a_stopped_server_times_out)
 {
 	struct redis_server server;
-	struct redis_options options;
 	struct probe probe;
+	struct redis_options options = begin(&probe, &server);
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
-	options = options_for(&probe, server.url);
 	options.command_timeout_ms = 100;
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	(void)kill(server.pid,
 	           SIGSTOP); /* the socket stays alive: nothing but time tells */
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), 0);
@@ -396,43 +396,34 @@ START_TEST(redis_a_blocking_command_may_have_its_own_time)
 	struct probe probe;
 	struct span words[] = { SPAN("BLPOP"), SPAN("nothing"), SPAN("1") };
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
-	options = options_for(&probe, server.url);
+	options = begin(&probe, &server);
 	options.command_timeout_ms = 500;
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	ck_assert_int_eq(
 		redis_command_within(probe.redis, 60000, words, 3, on_reply, &probe), 0);
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL),
 	                 0); /* waits behind it, rightly */
 	RUN_UNTIL(&probe, probe.replies == 2);
 	ck_assert_uint_eq(probe.down, 0);
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
 START_TEST(redis_a_full_pipeline_refuses_and_recovers)
 {
 	struct redis_server server;
-	struct redis_options options;
 	struct probe probe;
+	struct redis_options options = begin(&probe, &server);
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
-	options = options_for(&probe, server.url);
 	options.pipeline_max = 4; /* also the greeting's size */
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), 0);
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), ERR_FULL);
 	RUN_UNTIL(&probe, probe.replies == 4);
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), 0);
 	RUN_UNTIL(&probe, probe.replies == 5);
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
@@ -446,34 +437,26 @@ destroy_now(struct probe *probe)
 START_TEST(redis_may_be_destroyed_from_its_own_callback)
 {
 	struct redis_server server;
-	struct redis_options options;
 	struct probe probe;
+	struct redis_options options = begin(&probe, &server);
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
 	probe.when_ready = destroy_now;
-	options = options_for(&probe, server.url);
 	probe_open(&probe, &options);
 	RUN_UNTIL(&probe, probe.closed);
 	ck_assert_uint_eq(probe.lost, 1); /* one answer for each command, always */
 	ck_assert_uint_eq(probe.down, 0);
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
 START_TEST(redis_dropping_the_connection_is_like_losing_it)
 {
 	struct redis_server server;
-	struct redis_options options;
 	struct probe probe;
+	struct redis_options options = begin(&probe, &server);
 
-	redis_server_start(&server, NULL);
-	probe_init(&probe);
 	probe.wait_ms = 0;
-	options = options_for(&probe, server.url);
-	probe_open(&probe, &options);
-	RUN_UNTIL(&probe, probe.ready == 1);
+	open_and_greet(&probe, &options);
 	ck_assert_int_eq(ask(&probe, "PING", NULL, NULL), 0);
 	redis_drop(probe.redis, "told to");
 	ck_assert_uint_eq(probe.lost, 1);
@@ -481,8 +464,7 @@ START_TEST(redis_dropping_the_connection_is_like_losing_it)
 	RUN_UNTIL(&probe, probe.ready == 2);
 	ck_assert_uint_eq(probe.down, 1);
 	ck_assert_str_eq(probe.down_message, "told to");
-	probe_fini(&probe);
-	redis_server_stop(&server, SIGTERM);
+	end(&probe, &server);
 }
 END_TEST
 
@@ -531,72 +513,6 @@ START_TEST(redis_survives_rude_and_dead_peers)
 }
 END_TEST
 
-static struct redis_url
-url_of(const char *text)
-{
-	char message[REDIS_URL_ERROR_SIZE];
-	struct redis_url url;
-
-	ck_assert_int_eq(redis_url_parse(span_from(text), &url, message), 0);
-	return url;
-}
-
-START_TEST(redis_sync_answers_and_pipelines)
-{
-	struct span set[] = { SPAN("SET"), SPAN("k"), SPAN("a\0b") };
-	struct span get[] = { SPAN("GET"), SPAN("k") };
-	char message[REDIS_SYNC_MESSAGE_SIZE] = "";
-	const struct reply *reply = NULL;
-	struct redis_sync *sync;
-	struct redis_server server;
-	struct redis_url url;
-
-	redis_server_start(&server, NULL);
-	url = url_of(server.url);
-	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), 0);
-	ck_assert_int_eq(redis_sync_append(sync, set, 3), 0);
-	ck_assert_int_eq(redis_sync_append(sync, get, 2), 0);
-	ck_assert_int_eq(redis_sync_next(sync, 0, &reply), 0);
-	ck_assert(reply_is(reply, "OK"));
-	ck_assert_int_eq(redis_sync_next(sync, 0, &reply), 0);
-	ck_assert_uint_eq(reply->text.len, 3);
-	ck_assert_int_eq(redis_sync_command(sync, get, 1, 0, &reply), 0);
-	ck_assert_int_eq(reply->kind, REPLY_ERROR);
-
-	(void)kill(server.pid, SIGSTOP);
-	ck_assert_int_eq(redis_sync_command(sync, get, 2, 50, &reply), ERR_TIMEOUT);
-	ck_assert_ptr_nonnull(strstr(redis_sync_message(sync), "no answer in time"));
-	ck_assert_int_eq(redis_sync_command(sync, get, 2, 50, &reply), ERR_CONNECTION);
-	sync = redis_sync_close(sync);
-	redis_server_stop(&server, SIGKILL);
-
-	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), ERR_CONNECTION);
-	ck_assert_ptr_nonnull(strstr(message, server.socket));
-}
-END_TEST
-
-START_TEST(redis_sync_says_why_the_greeting_failed)
-{
-	const char *const with_password[] = { "--requirepass", "pw", NULL };
-	char message[REDIS_SYNC_MESSAGE_SIZE] = "";
-	struct redis_sync *sync;
-	struct redis_server server;
-	struct redis_url url;
-
-	redis_server_start(&server, with_password);
-	url = url_of(server.url);
-	(void)snprintf(url.password, sizeof url.password, "wrong");
-	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), ERR_UNSUPPORTED);
-	ck_assert_ptr_nonnull(strstr(message, "refused AUTH: WRONGPASS"));
-	(void)snprintf(url.password, sizeof url.password, "pw");
-	url.database = 2;
-	ck_assert_int_eq(redis_sync_open(&url, 60000, &sync, message), 0);
-	sync = redis_sync_close(sync);
-	ck_assert_ptr_null(redis_sync_close(sync));
-	redis_server_stop(&server, SIGTERM);
-}
-END_TEST
-
 SUITE_MAIN_WITH_REDIS("redis", redis_answers_commands_in_order,
                       redis_nested_replies_keep_their_shape_and_bytes,
                       redis_greets_with_password_and_database,
@@ -609,6 +525,4 @@ SUITE_MAIN_WITH_REDIS("redis", redis_answers_commands_in_order,
                       redis_a_full_pipeline_refuses_and_recovers,
                       redis_may_be_destroyed_from_its_own_callback,
                       redis_dropping_the_connection_is_like_losing_it,
-                      redis_survives_rude_and_dead_peers,
-                      redis_sync_answers_and_pipelines,
-                      redis_sync_says_why_the_greeting_failed)
+                      redis_survives_rude_and_dead_peers)
