@@ -160,6 +160,23 @@ derive_words(struct config_upstream *upstream, struct span host)
 		upstream->proof = anthropic ? CONFIG_PROOF_CANARY : CONFIG_PROOF_NONE;
 }
 
+static bool
+query_has_secret(struct span query)
+{
+	while (query.len > 0) {
+		const char *end = memchr(query.data, '&', query.len);
+		size_t len = end ? (size_t)(end - query.data) : query.len;
+		const char *equals = memchr(query.data, '=', len);
+		size_t name_len = equals ? (size_t)(equals - query.data) : len;
+
+		if (config_value_names_secret((struct span){ query.data, name_len }))
+			return true;
+		len = MIN(len + 1, query.len);
+		query = (struct span){ query.data + len, query.len - len };
+	}
+	return false;
+}
+
 /* What is wrong with an upstream as a whole, or NULL. */
 static const char *
 upstream_complaint(const struct config_upstream *upstream)
@@ -176,6 +193,9 @@ upstream_complaint(const struct config_upstream *upstream)
 	if (upstream->auth != CONFIG_AUTH_NONE && !has_env && !has_file)
 		return "needs to know where its key is: set key_env or key_file, or "
 		       "auth: none";
+	if (query_has_secret(span_from(upstream->query)))
+		return "has a query that carries a secret, which never stands in this "
+		       "file; use auth with key_env or key_file";
 	if (upstream->usage_path[0] && upstream->dialect != CONFIG_DIALECT_RAW)
 		return "has a usage_path, which is for dialect raw only";
 	return NULL;

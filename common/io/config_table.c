@@ -70,7 +70,8 @@ const struct config_key config_table_keys[] = {
 	          "and never in Redis." },
 	{ ROW(UPSTREAM, HEADERS, "headers"), LIST(config_upstream, headers),
 	  .max = CONFIG_HEADERS_MAX, .initial = "",
-	  .help = "Further headers, name and value. None that carries a secret." },
+	  .help = "Further headers, name and value. None that carries a secret: with "
+	          "`key`, `token`, `auth` or the like as a word of its name." },
 	{ ROW(UPSTREAM, NAME, "account"), FIELD(config_upstream, account),
 	  .depends = "the upstream's name",
 	  .help = "Upstreams with the same account share their limits." },
@@ -237,7 +238,8 @@ const struct config_key config_table_keys[] = {
 	          "back." },
 	{ ROW(WORKER, SIZE, "response_size_max"), FIELD(config_worker, response_size_max),
 	  .min = 1024, .max = (uint64_t)1 << 30, .initial = "32m",
-	  .help = "A larger answer fails the attempt." },
+	  .help = "Of a larger answer, or one above 8 MiB, the job gets no body: "
+	          "`result_too_large`." },
 };
 const size_t config_table_keys_count = ARRAY_SIZE(config_table_keys);
 

@@ -2,6 +2,7 @@
 
 #include "common/text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -322,22 +323,40 @@ is_header_name(struct span name)
 	return name.len > 0;
 }
 
+bool
+config_value_names_secret(struct span name)
+{
+	static const char *const words[] = { "key",      "apikey",     "token",
+		                             "secret",   "auth",       "authorization",
+		                             "cookie",   "sig",        "signature",
+		                             "password", "credential", "credentials" };
+
+	for (size_t at = 0; at < name.len;) {
+		size_t len = 0;
+
+		while (at + len < name.len && isalnum((unsigned char)name.data[at + len]))
+			len++;
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+			if (len == strlen(words[i]) &&
+			    strncasecmp(name.data + at, words[i], len) == 0)
+				return true;
+		at += len + 1;
+	}
+	return false;
+}
+
 /* Why we would not send it, or NULL. */
 static const char *
 header_refusal(const char *name)
 {
-	static const char *const secret[] = { "authorization", "x-api-key", "api-key",
-		                              "proxy-authorization", "cookie" };
 	static const char *const ours[] = { "host",           "content-length",
 		                            "content-type",   "transfer-encoding",
 		                            "connection",     "te",
 		                            "anthropic-beta", "expect" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(secret); i++)
-		if (strcasecmp(name, secret[i]) == 0)
-			return "carries a secret, which never stands in this file; use "
-			       "auth "
-			       "with key_env or key_file";
+	if (config_value_names_secret(span_from(name)))
+		return "carries a secret, which never stands in this file; use auth with "
+		       "key_env or key_file";
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		if (strcasecmp(name, ours[i]) == 0)
 			return "is set by the worker";

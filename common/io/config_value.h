@@ -21,6 +21,10 @@ MUST_USE int config_value_append(const struct config_key *key, void *base,
                                  struct span text,
                                  char ret_reason[CONFIG_VALUE_REASON_SIZE]);
 
+/* Does the name of a header or parameter have a word that only secrets have: key, token,
+ * auth and their like? */
+bool config_value_names_secret(struct span name);
+
 /* Appends a header; refuses those that carry secrets or belong to the transport. */
 MUST_USE int config_value_add_header(const struct config_key *key, void *base,
                                      struct span name, struct span text,

@@ -183,10 +183,38 @@ END_TEST
 
 START_TEST(config_secrets_never_stand_in_the_file)
 {
+	static const char *const secret[] = {
+		"x-goog-api-key", "Helicone-Auth",        "Ocp-Apim-Subscription-Key",
+		"X_Secret",       "cf-aig-authorization", "X-Auth-Token"
+	};
+	static const char *const plain[] = { "anthropic-version", "x-portkey-config",
+		                             "HTTP-Referer", "x-author" };
+
 	refused("upstreams: {a: {headers: {X-Api-Key: sk-1}}}", ERR_UNSUPPORTED, 1,
 	        "carries a secret");
 	refused("upstreams: {a: {headers: {authorization: Bearer x}}}", ERR_UNSUPPORTED,
 	        1, "key_env or key_file");
+	for (size_t i = 0; i < ARRAY_SIZE(secret); i++) {
+		char text[128];
+
+		(void)snprintf(text, sizeof text, "upstreams: {a: {headers: {%s: x}}}",
+		               secret[i]);
+		refused(text, ERR_UNSUPPORTED, 1, "carries a secret");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++) {
+		char text[128];
+
+		(void)snprintf(text, sizeof text,
+		               "upstreams: {a: {url: http://h, headers: {%s: x}, auth: "
+		               "none}}",
+		               plain[i]);
+		config_destroy(parsed(text));
+	}
+	unfinished("upstreams: {a: {url: 'https://h', query: 'v=1&api-key=sk-1', auth: "
+	           "none}}",
+	           "a query that carries a secret");
+	config_destroy(parsed("upstreams: {a: {url: 'https://h', auth: none, query: "
+	                      "'api-version=1&monkey=2'}}"));
 	refused("upstreams: {a: {key: sk-1}}", ERR_UNKNOWN_KEY, 1, "did you mean");
 	unfinished("upstreams: {a: {url: 'https://user:pw@host'}}", "without user");
 }
