@@ -4,7 +4,7 @@
 --   defer    429, overload           deferrals + 1, never an attempt; the budget parks
 --   fatal                            dead; if it was refused the tokens are returned
 --   unfit    fatal, and not sent     dead; nobody has refused it, the estimate is returned
---   missing  payload not found       dead, unless it is there after all
+--   missing  payload not found       dead, unless it is there after all, or has a result
 --   unsent   nothing went out        back; the credit and the estimate are returned; the
 --                                    answer says how many requests the account may have
 --
@@ -62,6 +62,12 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	end
 	if kind == 'missing' then
 		kind = fail_missing(lease) and 'retry' or kind
+	end
+	if kind == 'missing' and call('EXISTS', key.ns .. 'result:' .. lease.id) == 1 then
+		-- It has ended: somebody has brought its id back into a list, as by a RESTORE.
+		note('pasts_gone', key.ns .. 'past:' .. lease.id)
+		job.say_back(lease, 'dropped')
+		return 'ended'
 	end
 	local why = WHY[kind]
 	local past = job.past_take(lease)

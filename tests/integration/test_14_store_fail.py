@@ -232,6 +232,22 @@ def test_a_payload_that_is_there_after_all_is_an_ordinary_failure_14(store):
     assert store.past(ids[0])["attempts"] == "1"
 
 
+def test_a_job_that_has_a_result_does_not_die_of_its_payload(store):
+    """A list of an older dump was restored: what was done, and paid for, became dead."""
+    family, ids = opened(store, count=2)
+    ready = store.key(f"ready:n:{family.id}")
+    older = store.redis.lrange(ready, 0, -1)
+    worker = Worker(store)
+    worker.settle(worker.claim().jobs, result="done")
+    store.redis.rpush(ready, *older)
+    store.audit()
+    for job in worker.claim().jobs:
+        assert worker.fail(job, "missing") == "ended"
+    assert [store.result(id) for id in ids] == ["done", "done"]
+    assert store.dead() == [] and store.redis.keys(store.key("past:*")) == []
+    assert store.is_conserved() and store.flight() == 0
+
+
 def test_a_missing_payload_of_a_cancelled_job_is_not_dead_14(store):
     _, ids = opened(store, count=1)
     worker = Worker(store)
