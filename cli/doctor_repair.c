@@ -3,6 +3,7 @@
 
 #include "cli/doctor_cursor.h"
 #include "cli/doctor_records.h"
+#include "cli/store_walk.h"
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_call.h"
 
@@ -61,6 +62,7 @@ repair_cursor(struct doctor *doctor)
 #define PIECES_MAX   1000000
 #define OWNER_SIZE   64
 #define AUDIT_CURSOR 48
+#define SLIMS_TRIES  8
 
 static void
 copy(char *to, size_t size, struct span text)
@@ -113,6 +115,88 @@ audit_piece(struct doctor *doctor, char cursor[AUDIT_CURSOR])
 }
 
 static int
+count_key(void *data, const char *key)
+{
+	int64_t *count = data;
+
+	(void)key;
+	++*count;
+	return CLI_OK;
+}
+
+/* How many payloads there are by the counter, before and behind a walk, and by the walk.
+ */
+struct slims {
+	int64_t stored, stored_then, counted;
+};
+
+static int
+read_slims(struct doctor *doctor, int64_t *ret_stored)
+{
+	const struct reply *reply;
+	int code =
+		STORE_COMMAND(doctor->store, &reply, SPAN("HGET"),
+	                      store_key(doctor->store, "meta", SPAN("")), SPAN("slims"));
+
+	*ret_stored = code == CLI_OK ? reply_integer(reply, 0) : 0;
+	return code;
+}
+
+static int
+count_slims(struct doctor *doctor, struct slims *slims)
+{
+	int code = read_slims(doctor, &slims->stored);
+
+	slims->counted = 0;
+	if (code == CLI_OK)
+		code = store_walk_keys(doctor->store, "slim:", count_key,
+		                       &slims->counted);
+	return code == CLI_OK ? read_slims(doctor, &slims->stored_then) : code;
+}
+
+static int
+set_slims(struct doctor *doctor, const struct slims *slims)
+{
+	const struct reply *reply;
+	char by[24];
+
+	/* By the difference: jobs may have come and ended since. */
+	snprintf(by, sizeof by, "%lld", (long long)(slims->counted - slims->stored));
+	doctor_say(doctor, DOCTOR_WARNING, "books", NULL,
+	           "corrected the number of stored payloads: it was %lld, is %lld",
+	           (long long)slims->stored, (long long)slims->counted);
+	return STORE_COMMAND(doctor->store, &reply, SPAN("HINCRBY"),
+	                     store_key(doctor->store, "meta", SPAN("")), SPAN("slims"),
+	                     span_from(by));
+}
+
+/* Nothing of it can be derived inside Redis: it is gone with `meta`.  Two looks that
+ * agree are needed, for jobs come and end meanwhile. */
+static int
+repair_slims(struct doctor *doctor)
+{
+	struct slims last = { .counted = -1 }, slims;
+	int code = CLI_OK;
+
+	for (int i = 0; code == CLI_OK && i < SLIMS_TRIES; i++) {
+		code = count_slims(doctor, &slims);
+		if (code != CLI_OK ||
+		    (slims.counted >= MIN(slims.stored, slims.stored_then) &&
+		     slims.counted <= MAX(slims.stored, slims.stored_then)))
+			return code;
+		if (slims.stored == slims.stored_then && slims.stored == last.stored &&
+		    slims.counted == last.counted)
+			return set_slims(doctor, &slims);
+		last = slims;
+	}
+	if (code == CLI_OK)
+		doctor_say(doctor, DOCTOR_WARNING, "books",
+		           "say it again when fewer jobs come and end",
+		           "the stored payloads could not be counted while jobs change");
+	return code;
+}
+
+static int
 repair_books(struct doctor *doctor)
 {
 	char cursor[AUDIT_CURSOR] = "1:0";
@@ -127,6 +211,8 @@ repair_books(struct doctor *doctor)
 		                "books yet. Start warmq-scheduler.");
 	for (uint32_t i = 0; code == CLI_OK && cursor[0] != '\0' && i < PIECES_MAX; i++)
 		code = audit_piece(doctor, cursor);
+	if (code == CLI_OK)
+		code = repair_slims(doctor);
 	if (code == CLI_OK && doctor->counts[DOCTOR_WARNING] == 0)
 		doctor_say(doctor, DOCTOR_FINE, "books", NULL,
 		           "everything was counted anew, and nothing was wrong");

@@ -237,6 +237,21 @@ def test_books_are_counted_anew(server, scheduler, inbox):
     assert "nothing was wrong" in warmq(server, "doctor", "--repair", "books", check=0)
 
 
+def test_stored_payloads_are_counted_anew(server, scheduler, inbox):
+    """Their number went with `meta`, and all that ran was called bad from then on."""
+    enqueue(inbox, 3)
+    slims = inbox.count()["slims"]
+    assert slims > 0 and ("books", "bad") not in findings(server)
+    inbox.redis.hdel(inbox.key("meta"), "slims")
+    found = findings(server)["books", "bad"]
+    assert "--repair books" in found[1]
+    text = warmq(server, "doctor", "--repair", "books", check=0)
+    assert f"corrected the number of stored payloads: it was 0, is {slims}" in text
+    assert inbox.count()["slims"] == slims and inbox.is_conserved()
+    assert ("books", "bad") not in findings(server)
+    assert "nothing was wrong" in warmq(server, "doctor", "--repair", "books", check=0)
+
+
 def test_records_that_nobody_can_read_are_written_anew(server, scheduler, inbox):
     """Without it neither claim nor audit nor admission get past them."""
     enqueue(inbox, 4)
