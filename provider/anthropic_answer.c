@@ -157,11 +157,6 @@ append_block(const struct answer *answer, const struct content *content,
 static void
 append_cache_figures(const struct answer *answer, struct buffer *out)
 {
-	enum {
-		AS_NULL,
-		AS_ABSENT,
-		AS_ZERO
-	};
 	const struct cache_usage *usage = &answer->usage;
 	uint64_t as = settings_get(answer->settings, SETTINGS_UNKNOWN_AS);
 

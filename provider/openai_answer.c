@@ -6,11 +6,6 @@
 static void
 append_usage(const struct answer *answer, struct buffer *out)
 {
-	enum {
-		AS_NULL,
-		AS_ABSENT,
-		AS_ZERO
-	};
 	const struct cache_usage *usage = &answer->usage;
 	uint64_t as = settings_get(answer->settings, SETTINGS_UNKNOWN_AS);
 	bool is_null = settings_get(answer->settings, SETTINGS_NULL_ON_MISS) &&
