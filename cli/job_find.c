@@ -208,12 +208,20 @@ job_find_refuse(struct store *store, const char *id)
 {
 	struct protocol_job_id wanted, last;
 	size_t jobs = 0;
+	bool waits = false;
 	int code = load_last_id(store, &last);
 
 	if (code == CLI_OK && !strchr(id, '.'))
 		code = pack_last(store, span_from(id), &jobs);
+	else if (code == CLI_OK)
+		code = pack_waits(store, span_from(id), &waits);
 	if (code != CLI_OK)
 		return code;
+	if (waits)
+		return cli_fail(CLI_FAILED,
+		                "The entry of %s is still in the inbox: its jobs are "
+		                "known once a scheduler has admitted them.",
+		                id);
 	if (jobs > 0)
 		return cli_fail(CLI_NOT_FOUND,
 		                "%s is no job, but an entry of %zu: they are %s.1 to "

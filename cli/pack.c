@@ -60,3 +60,20 @@ pack_last(struct store *store, struct span entry, size_t *ret_last)
 		*ret_last = last;
 	return code;
 }
+
+int
+pack_waits(struct store *store, struct span id, bool *ret_waits)
+{
+	const char *dot = memchr(id.data, '.', id.len);
+	struct span entry = { id.data, dot ? (size_t)(dot - id.data) : 0 };
+	const struct reply *reply;
+	int code;
+
+	*ret_waits = false;
+	if (!dot)
+		return CLI_OK;
+	code = STORE_TRY(store, &reply, SPAN("XRANGE"),
+	                 store_key(store, "jobs", SPAN("")), entry, entry);
+	*ret_waits = code == CLI_OK && reply->kind == REPLY_ARRAY && reply->count > 0;
+	return code;
+}

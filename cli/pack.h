@@ -12,6 +12,10 @@
  * all of its jobs are gone. */
 MUST_USE int pack_last(struct store *store, struct span entry, size_t *ret_last);
 
+/* Whether `id` is that of a packed job whose entry is still in the inbox: it may be one
+ * that nobody has admitted yet, and of which nothing else is stored. */
+MUST_USE int pack_waits(struct store *store, struct span id, bool *ret_waits);
+
 /* Writes the id of its n-th job. */
 #define PACK_ID_SIZE 64
 void pack_id(struct span entry, size_t n, char ret_id[PACK_ID_SIZE]);

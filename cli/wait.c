@@ -164,16 +164,22 @@ unpack(struct waiting *waiting, size_t i, size_t jobs)
 	waiting->progress.total = waiting->count;
 }
 
-/* Nobody knows this one, unless it is an entry whose jobs go by names of their own. */
+/* Nobody knows this one, unless it is an entry whose jobs go by names of their own, or a
+ * job of one that has not been admitted. */
 static int
 give_up(struct waiting *waiting, size_t i)
 {
 	size_t jobs = 0;
-	int code = CLI_OK;
+	bool waits = false;
+	int code;
 
 	if (is_in_stream(id_at(waiting, i)))
 		code = pack_last(waiting->store, id_at(waiting, i), &jobs);
-	if (code == CLI_OK && jobs > 0)
+	else
+		code = pack_waits(waiting->store, id_at(waiting, i), &waits);
+	if (code == CLI_OK && waits)
+		waiting->missing[i] = 0;
+	else if (code == CLI_OK && jobs > 0)
 		unpack(waiting, i, jobs);
 	else if (code == CLI_OK)
 		note_end(waiting, i, NULL);

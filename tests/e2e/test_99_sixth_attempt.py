@@ -101,3 +101,22 @@ def test_jobs_of_an_upstream_that_is_configured_later_can_be_retried(tmp_path):
         assert [results[id]["state"] for id in ids] == ["done"] * 7 + ["dead"]
         assert results[ids[7]]["reason"] == "malformed"
         assert books.check(Surely(fleet)) == []
+
+
+def test_a_packed_job_is_waited_for_before_its_entry_is_admitted(tmp_path):
+    """Nothing was known of it: it never was, or its result had expired."""
+    with Fleet(tmp_path) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        fleet.end("scheduler")
+        pack = fleet.redis("XADD", "warmq:jobs", "*", "upstream", "main", "json", json.dumps(
+            2 * [{"body": json.loads(anthropic_body("?"))}])).decode()
+        command = [str(WARMQ), "job", "cancel", f"{pack}.2", "--redis", f"unix://{fleet.socket}"]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert refused.returncode == 1 and "is still in the inbox" in refused.stderr
+        command[1:3] = ["wait"]
+        waiter = subprocess.Popen(command, stdout=subprocess.PIPE)
+        wait_until(lambda: b"cmd=xrange" in fleet.redis("CLIENT", "LIST"), "a look at it")
+        fleet.start_all()
+        text, _ = waiter.communicate(timeout=60)
+        assert json.loads(text)["state"] == "done"
