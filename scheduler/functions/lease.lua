@@ -104,6 +104,7 @@ local function lease_drop(lease, refund, credit)
 		not lane.missing and sub(lane.rec, 4, 13) + 0 == lease.g and
 		not (marked > 0 and call('HGET', key.ended, lease.id)) then
 		lane.rec = put(lane.rec, 14, 16, sub(lane.rec, 14, 16) + 1)
+		lease.returned = true
 	end
 	if lane.tail.budget ~= '' then
 		local budget = budget_of(lane.tail.budget)
@@ -146,8 +147,9 @@ job.returning = { released = true, unsent = true, worker_died = true, overdue = 
 
 -- Says that a start which is not plain did not lead to an end.
 function job.say_back(lease, why)
-	if lease.begun and job.returning[why] then
-		why = 'failed' -- no credit lies in the lane again
+	if job.returning[why] and (lease.begun or
+		(lease.role == 'l' or lease.role == 'c') and not lease.returned) then
+		why = 'failed' -- no credit lies in the lane again: it had begun, or g is another
 	end
 	if lease.role ~= 'p' and lease.role ~= 't' then
 		say('back ' .. lease.lane .. ' ' .. lease.family .. ' ' .. format('%d', lease.g) .. ' ' ..

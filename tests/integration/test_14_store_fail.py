@@ -196,6 +196,25 @@ def test_a_leader_that_was_never_sent_for_a_day_leaves_its_credit_and_says_so(st
     assert worker.claim(0).ids == ids[1:]
 
 
+@pytest.mark.parametrize("end", ["release", "unsent", "bye"])
+def test_a_leader_whose_credit_was_taken_back_brings_none_and_says_so(store, end):
+    """Else the scheduler waits until nobody of the family runs before it elects again."""
+    family = Family(1)
+    store.enqueue(family, count=2)
+    store.grant(family.lane, gate=WRITING, credits=1, role=1)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    store.grant(family.lane, gate=WRITING, g=1, g_new=2)
+    if end == "release":
+        worker.release([job])
+    elif end == "unsent":
+        worker.fail(job, "unsent")
+    else:
+        worker.bye()
+    assert store.lane(family.lane).credits == 0
+    assert store.events("back") == [f"back {family.lane} {family.id} 1 l failed"]
+
+
 def test_jobs_come_back_in_the_order_of_their_return_24(store):
     family, ids = opened(store, count=8)
     worker = Worker(store)
