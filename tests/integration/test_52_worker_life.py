@@ -77,6 +77,15 @@ def stop_all(workers):
         worker.close()
 
 
+def one_begun(store, begun, **fields):
+    """A job whose request has reached the provider: its family, and its id."""
+    jobs = family()
+    id, = enqueue(store, jobs, **fields)
+    store.open(jobs)
+    assert begun.wait(120)
+    return jobs, id
+
+
 # ---- stopping ----------------------------------------------------------------------
 
 
@@ -101,10 +110,7 @@ def test_a_second_sigterm_gives_running_jobs_back_at_once(store, provider, start
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
     worker = start(slots=1)
-    jobs = family()
-    id, = enqueue(store, jobs)
-    store.open(jobs)
-    assert begun.wait(120)
+    jobs, id = one_begun(store, begun)
     worker.signal(signal.SIGTERM)
     worker.wait_log("stopping")
     worker.signal(signal.SIGTERM)
@@ -155,10 +161,7 @@ def test_what_outlives_the_drain_is_given_back(store, provider, start):
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
     worker = start(slots=1, args=("--drain", "200ms"))
-    jobs = family()
-    id, = enqueue(store, jobs)
-    store.open(jobs)
-    assert begun.wait(120)
+    jobs, id = one_begun(store, begun)
     assert worker.stop() == 0
     go_on.set()
     assert store.list(jobs, "back:n") == [id]
@@ -194,10 +197,7 @@ def test_a_successor_in_the_same_place_frees_the_jobs_at_once(store, provider, s
     (begun, go_on), = held()
     provider.answers = [silence(begun, go_on)]
     victim = start(slots=1)
-    jobs = family()
-    id, = enqueue(store, jobs)
-    store.open(jobs)
-    assert begun.wait(120)
+    _, id = one_begun(store, begun)
     victim.signal(signal.SIGKILL)
     victim.wait()
     start(state=victim.state)
@@ -256,10 +256,7 @@ def test_a_result_that_comes_while_redis_is_away_is_delivered_after(fragile, fra
     provider.answers = [sse_held(begun, go_on)]
     worker = WorkerProcess(store, provider)
     try:
-        jobs = family()
-        id, = enqueue(store, jobs)
-        store.open(jobs)
-        assert begun.wait(120)
+        _, id = one_begun(store, begun)
         fragile.down()
         go_on.set()
         wait_until(worker.spooled, "the result on disk")
@@ -277,10 +274,7 @@ def test_a_result_outlives_its_worker_on_disk_16(fragile, fragile_store, provide
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
     worker = WorkerProcess(store, provider)
-    jobs = family()
-    id, = enqueue(store, jobs, reply="box")
-    store.open(jobs)
-    assert begun.wait(120)
+    _, id = one_begun(store, begun, reply="box")
     fragile.down()
     go_on.set()
     wait_until(worker.spooled, "the result on disk")
@@ -307,10 +301,7 @@ def test_half_a_result_is_left_on_no_disk(fragile, fragile_store, provider, tmp_
     (spool / "1-1.result.new").write_text("of a process that died")
     worker = WorkerProcess(store, provider, state=str(tmp_path))
     try:
-        jobs = family()
-        id, = enqueue(store, jobs)
-        store.open(jobs)
-        assert begun.wait(120)
+        _, id = one_begun(store, begun)
         assert not list(spool.glob("*.new"))
         (spool / f"{id}.result" / "in the way").mkdir(parents=True)
         fragile.down()
@@ -329,10 +320,7 @@ def test_a_worker_that_stops_without_redis_leaves_its_results_on_disk(fragile, f
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
     worker = WorkerProcess(store, provider, args=("--drain", "100ms"))
-    jobs = family()
-    enqueue(store, jobs)
-    store.open(jobs)
-    assert begun.wait(120)
+    one_begun(store, begun)
     fragile.down()
     go_on.set()
     worker.signal(signal.SIGTERM)
@@ -350,10 +338,7 @@ def test_a_worker_told_to_stop_without_redis_ends_with_its_last_request(fragile,
     provider.answers = [sse_held(begun, go_on)]
     worker = WorkerProcess(store, provider, args=("--drain", "1h"))
     try:
-        jobs = family()
-        id, = enqueue(store, jobs)
-        store.open(jobs)
-        assert begun.wait(120)
+        jobs, id = one_begun(store, begun)
         spool = os.path.join(worker.state, "worker.0")
         os.symlink("/dev/full", os.path.join(spool, f"{id}.result.new"))  # once
         fragile.down()
@@ -382,10 +367,7 @@ def test_a_redis_that_forgot_everything_gets_a_new_session_10_r6(fragile, fragil
     provider.answers = [sse_held(begun, go_on)]
     worker = WorkerProcess(store, provider)
     try:
-        jobs = family()
-        enqueue(store, jobs)
-        store.open(jobs)
-        assert begun.wait(120)
+        one_begun(store, begun)
         fragile.forget()
         fragile.up()
         worker.wait_log("cannot serve yet")
@@ -429,10 +411,7 @@ def test_a_worker_that_is_stopped_for_longer_than_its_lease_is_fenced_off_20(sto
     (begun, go_on), = held()
     provider.answers = [sse_held(begun, go_on)]
     worker = start(slots=1, args=SHORT)
-    jobs = family()
-    id, = enqueue(store, jobs)
-    store.open(jobs)
-    assert begun.wait(120)
+    _, id = one_begun(store, begun)
     worker.signal(signal.SIGSTOP)
     wait_until(lambda: store.reap()[0] == 1, "the lease to come back")
     other = start()

@@ -19,6 +19,17 @@ leave(uint32_t count)
 	}
 }
 
+/* A worker with one slot, in the place of one that has left a result. */
+static void
+succeed(void)
+{
+	struct agent_config config = rig_config(1);
+
+	config.replaces = 0xabc;
+	rig_init(&rig, &config);
+	leave(1);
+}
+
 static size_t
 count_of(const char *text, const char *part)
 {
@@ -72,11 +83,7 @@ END_TEST
 /* It hands the leases of the dead process back, and others would claim what is done. */
 START_TEST(agent_offers_what_its_predecessor_left_before_it_says_hello)
 {
-	struct agent_config config = rig_config(1);
-
-	config.replaces = 0xabc;
-	rig_init(&rig, &config);
-	leave(1);
+	succeed();
 	agent_late_more(rig.agent, rig.now_ms, true);
 	rig_connect(&rig);
 	EXPECT_CALLS("settle_late of 0000000000000abc usage 3-1 box 5 R - -\n");
@@ -96,11 +103,7 @@ END_TEST
 
 START_TEST(agent_says_hello_first_to_functions_that_know_no_better)
 {
-	struct agent_config config = rig_config(1);
-
-	config.replaces = 0xabc;
-	rig_init(&rig, &config);
-	leave(1);
+	succeed();
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_answer(&rig, "!ERR warmq settle_late: id: expected a job id, got of");
@@ -116,11 +119,7 @@ END_TEST
 
 START_TEST(agent_offers_to_its_predecessors_session_again_after_a_loss)
 {
-	struct agent_config config = rig_config(1);
-
-	config.replaces = 0xabc;
-	rig_init(&rig, &config);
-	leave(1);
+	succeed();
 	rig_connect(&rig);
 	(void)rig_calls(&rig);
 	rig_lose(&rig);

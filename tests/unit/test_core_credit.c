@@ -27,6 +27,26 @@ drain(struct core_rig *rig)
 	ck_assert_uint_eq(rig->too_many, 0);
 }
 
+/* Its model may be written by a call of its own. */
+static void
+offer_calls(struct core_rig *rig)
+{
+	struct event event = { .kind = EVENT_MODEL };
+
+	rig->model.calls = true;
+	event.model = rig->model;
+	core_rig_feed(rig, &event);
+}
+
+/* Twenty jobs whose first bytes nobody sees: a call writes for them, if it may. */
+static void
+admit_without_stream(struct core_rig *rig)
+{
+	(void)core_rig_admit(rig, "S", 0);
+	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
+	(void)core_rig_admit(rig, "S", 20);
+}
+
 START_TEST(credit_one_family_writes_the_shared_ancestor_of_many)
 {
 	struct core_rig *rig = core_rig_fresh(50);
@@ -306,14 +326,9 @@ END_TEST
 START_TEST(credit_ahead_or_without_a_stream_is_a_ticket)
 {
 	struct core_rig *rig = core_rig_fresh(20);
-	struct event event = { .kind = EVENT_MODEL };
 
-	rig->model.calls = true;
-	event.model = rig->model;
-	core_rig_feed(rig, &event);
-	(void)core_rig_admit(rig, "S", 0);
-	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
-	(void)core_rig_admit(rig, "S", 20);
+	offer_calls(rig);
+	admit_without_stream(rig);
 	core_rig_run(rig, 100);
 	ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_TICKET);
 	ck_assert_uint_eq(rig->families[0].started, 0);
@@ -329,16 +344,11 @@ END_TEST
 START_TEST(credit_is_a_lead_for_ever_once_the_provider_refused_our_call)
 {
 	struct core_rig *rig = core_rig_fresh(20);
-	struct event event = { .kind = EVENT_MODEL };
+	struct event event = { .kind = EVENT_TICKET };
 
-	rig->model.calls = true;
-	event.model = rig->model;
-	core_rig_feed(rig, &event);
+	offer_calls(rig);
 	rig->knobs.stopped = true;
-	(void)core_rig_admit(rig, "S", 0);
-	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
-	(void)core_rig_admit(rig, "S", 20);
-	event = (struct event){ .kind = EVENT_TICKET };
+	admit_without_stream(rig);
 	event.ticket.usage.lane = lane_named(rig, "S")->id;
 	event.ticket.usage.g = family_named(rig, "S")->credit.g;
 	event.ticket.refused = true;
@@ -354,18 +364,14 @@ END_TEST
 START_TEST(credit_is_a_lead_after_three_calls_that_failed)
 {
 	struct core_rig *rig = core_rig_fresh(20);
-	struct event event = { .kind = EVENT_MODEL };
 
-	rig->model.calls = true;
-	event.model = rig->model;
-	core_rig_feed(rig, &event);
+	offer_calls(rig);
 	rig->knobs.stopped = true;
-	(void)core_rig_admit(rig, "S", 0);
-	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
-	(void)core_rig_admit(rig, "S", 20);
+	admit_without_stream(rig);
 	for (uint32_t failed = 0; failed < 3; failed++) {
+		struct event event = { .kind = EVENT_TICKET };
+
 		ck_assert_int_eq(family_named(rig, "S")->credit.role, LANE_TICKET);
-		event = (struct event){ .kind = EVENT_TICKET };
 		event.ticket.usage.lane = lane_named(rig, "S")->id;
 		event.ticket.usage.g = family_named(rig, "S")->credit.g;
 		core_rig_feed(rig, &event);
@@ -382,15 +388,10 @@ END_TEST
 START_TEST(credit_of_a_ticket_that_is_never_answered_ends)
 {
 	struct core_rig *rig = core_rig_fresh(20);
-	struct event event = { .kind = EVENT_MODEL };
 
-	rig->model.calls = true;
-	event.model = rig->model;
-	core_rig_feed(rig, &event);
+	offer_calls(rig);
 	rig->knobs.mute = true;
-	(void)core_rig_admit(rig, "S", 0);
-	rig->families[0].flags = EVENT_FAMILY_NO_STREAM;
-	(void)core_rig_admit(rig, "S", 20);
+	admit_without_stream(rig);
 	core_rig_run(rig, 60000);
 	ck_assert_uint_gt(rig->core->counts.revoked, 0);
 	rig->knobs.mute = false;
