@@ -9,7 +9,8 @@
 
 #include <stdio.h>
 
-#define LAG_MS 30000 /* /readyz turns red at the same age */
+#define LAG_MS      30000 /* /readyz turns red at the same age */
+#define RULE_MAX_MS 60000 /* nobody is given so much at a time */
 
 /* ---- types ----------------------------------------------------------------------- */
 
@@ -71,7 +72,14 @@ look_at_rule(struct doctor *doctor)
 	if (code != CLI_OK)
 		return code;
 	until_ms = (uint64_t)MAX(reply_integer(reply_at(reply, 0), 0), 0);
-	if (until_ms > doctor->now_ms)
+	if (until_ms > doctor->now_ms + RULE_MAX_MS)
+		doctor_say(
+			doctor, DOCTOR_BAD, "rule",
+			"start warmq-scheduler: it takes the rule over within 10 s",
+			"no scheduler rules: the one before was to rule for %s more by "
+			"a clock of Redis that has gone back since",
+			cli_duration(until_ms - doctor->now_ms, since));
+	else if (until_ms > doctor->now_ms)
 		doctor_say(doctor, DOCTOR_FINE, "rule", NULL, "the scheduler %.*s rules",
 		           (int)reply_text(reply_at(reply, 1)).len,
 		           reply_text(reply_at(reply, 1)).data);

@@ -167,6 +167,8 @@ def test_what_waits_for_people_is_named(server, scheduler, inbox):
     assert "3 errors inside" in found["errors", "warning"][0]
     scheduler.terminate()
     assert "start warmq-scheduler" in findings(server)["rule", "bad"][1]
+    inbox.redis.hset(inbox.key("meta"), "rule_until", inbox.now() + 3600000)
+    assert "a clock of Redis that has gone back" in findings(server)["rule", "bad"][0]
 
 
 # ---- repairs ---------------------------------------------------------------------------
