@@ -5,7 +5,7 @@ import json
 import threading
 from contextlib import contextmanager
 
-from fleet import Fleet, anthropic_body, wait_until
+from fleet import Fleet, anthropic_body, long_text, wait_until
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -121,3 +121,32 @@ def test_a_job_may_be_as_large_as_the_configuration_says(tmp_path):
         results = fleet.collect(2)
         assert {one["state"] for one in results.values()} == {"done"}, results
         assert sorted(map(len, server.bodies)) >= sorted(map(len, bodies))
+
+
+def test_a_request_that_hangs_does_not_lead_its_family_for_ever(tmp_path):
+    """It led, was stopped, and was the first in its queue again: it led until all others
+    had waited for their hold_max and started cold."""
+    awake, written = threading.Event(), []
+
+    def answer(_, body):
+        if b"hang" in body:
+            awake.wait()
+        usage = dict(MESSAGE["usage"], cache_read_input_tokens=3000)
+        if not written:
+            usage |= {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 3000}
+            written.append(body)
+        return as_json(200, dict(MESSAGE, usage=usage))
+
+    prompt = long_text(3000)
+    with provider(answer) as server, StrangeFleet(
+            tmp_path, server, upstream_options="    hold_max: 20s\n") as fleet:
+        try:
+            fleet.start_all()
+            fleet.enqueue([anthropic_body("hang" if n == 0 else f"{n}", prompt)
+                           for n in range(20)], shared="system")
+            results = fleet.collect(19)
+            leaders = [b"hang" in body for body in server.bodies[:3]]
+            assert leaders == [True, False, False], "another one leads, and one looks"
+        finally:
+            awake.set()
+        assert len(fleet.pop_results(results)) == 20 or len(fleet.collect(1)) == 1
