@@ -4,11 +4,12 @@
  * bytes
  *
  * Each job is either read or refused with a sentence; what was read survives being slim.
- */
+ * A flat entry survives being moved whole; bytes that say they are one are refused or
+ * read like any other. */
 #include "common/codec/envelope.h"
 #include "tests/fuzz/fuzz.h"
 
-#define PAIRS_MAX 80
+#define PAIRS_MAX 80 /* more than an entry may have */
 
 static void
 check_slim(const struct envelope *envelope)
@@ -53,6 +54,33 @@ read_all(const struct envelope_pair *pairs, size_t count)
 	envelope_fini(&reader);
 }
 
+/* As the functions of Redis write it (payload.to_slim). */
+static void
+check_moved(const struct envelope_pair *pairs, size_t count)
+{
+	struct buffer moved = BUFFER_INIT(BUFFER_SIZE_DEFAULT);
+	struct envelope_pair copies[ENVELOPE_FIELDS_MAX];
+
+	(void)buffer_append(&moved, SPAN("entry\n"));
+	for (size_t i = 0; i < count; i++) {
+		struct span both[2] = { pairs[i].name, pairs[i].value };
+
+		for (int k = 0; k < 2; k++) {
+			(void)buffer_append_format(&moved, "%zu ", both[k].len);
+			(void)buffer_append(&moved, both[k]);
+			(void)buffer_append(&moved, SPAN("\n"));
+		}
+	}
+	VERIFY(envelope_is_moved(buffer_span(&moved)));
+	VERIFY(envelope_read_moved(buffer_span(&moved), copies) ==
+	       (count <= ENVELOPE_FIELDS_MAX ? count : 0));
+	for (size_t i = 0; i < count && count <= ENVELOPE_FIELDS_MAX; i++) {
+		VERIFY(span_equals(copies[i].name, pairs[i].name));
+		VERIFY(span_equals(copies[i].value, pairs[i].value));
+	}
+	buffer_fini(&moved);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -66,6 +94,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	rest = fuzz_span(data + 1, size - 1);
 	(void)!envelope_read_slim(rest, &envelope, &error);
+	if (envelope_is_moved(rest)) {
+		count = envelope_read_moved(rest, pairs);
+		VERIFY(count <= ENVELOPE_FIELDS_MAX);
+		read_all(pairs, count);
+		return 0;
+	}
 	if (data[0] == 'j' || data[0] == 'm') {
 		pairs[0] =
 			(struct envelope_pair){ data[0] == 'j' ? SPAN("json") : SPAN("m"),
@@ -78,6 +112,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pairs[count].name = fuzz_cut(&rest, '\n');
 		pairs[count++].value = fuzz_cut(&rest, '\n');
 	}
+	check_moved(pairs, count);
 	read_all(pairs, count);
 	return 0;
 }
