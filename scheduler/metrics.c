@@ -116,7 +116,8 @@ put_core(const struct ruler *ruler, struct buffer *out)
 		  counts.proofs },
 		{ "warmq_proof_misses_total", "Such readers that did not.",
 		  counts.misses },
-		{ "warmq_revoked_total", "Turns to write that nobody took in time.",
+		{ "warmq_revoked_total",
+		  "Turns to write that were taken back: no request was heard of in time.",
 		  counts.revoked },
 	};
 

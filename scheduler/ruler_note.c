@@ -200,7 +200,10 @@ say_lane(struct ruler *ruler, const struct command_note *it, struct ruler_note *
 		       a);
 		return;
 	case COMMAND_NOTE_REVOKED:
-		say_of(ruler, note, "nobody took the turn to write for %llu ms", a);
+		say_of(ruler, note,
+		       "the turn to write is taken back: no request was heard of for "
+		       "%llu ms",
+		       a);
 		return;
 	default:
 		return;
