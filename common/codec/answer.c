@@ -18,6 +18,7 @@ struct fault {
 	int status; /* error.code, where that is a status; 0: it is none */
 	bool found;
 	bool is_error; /* the body says that it is one */
+	bool is_json;
 };
 
 static void
@@ -55,6 +56,7 @@ read_fault(struct span body, struct fault *fault)
 	*fault = (struct fault){ 0 };
 	tape_init(&tape);
 	if (tape_parse(&tape, body, &where) == 0) {
+		fault->is_json = true;
 		error = tape_find(&tape, 0, "error");
 		fault->is_error =
 			(error != TAPE_NONE && tape_type(&tape, error) != TAPE_NULL) ||
@@ -361,13 +363,15 @@ answer_classify_strange(int status, const struct answer_headers *headers,
 	struct answer answer = {
 		.kind = strange_kind(headers, body),
 		.after_ms = ANSWER_UNKNOWN,
-		.type = "not_json",
 	};
 	struct fault fault;
 
 	read_fault(text_trim(body), &fault);
-	say(&answer, "%d, but no JSON. %s%s%s", status, what_now(&answer),
-	    fault.message[0] ? " It begins: " : " It is empty.", fault.message);
+	(void)snprintf(answer.type, sizeof answer.type, "%s",
+	               fault.is_json ? "no_answer" : "not_json");
+	say(&answer, "%d, but no %s. %s%s%s", status, fault.is_json ? "answer" : "JSON",
+	    what_now(&answer), fault.message[0] ? " It begins: " : " It is empty.",
+	    fault.message);
 	*ret_answer = answer;
 }
 

@@ -86,9 +86,10 @@ void answer_classify(enum dialect dialect, int status,
                      const struct answer_headers *headers, struct span body,
                      struct answer *ret_answer);
 
-/* A whole answer of status 2xx that is neither JSON nor a stream, though it should be: is
- * it something else that answered (any text), broken on its way (it calls itself one of
- * them), or what the provider will always say to this (bytes)? */
+/* A whole answer of status 2xx that is neither a stream nor JSON, though it should be, or
+ * JSON of which nothing is an answer (`no_answer`: null, {}, a list): is it something
+ * else that answered (any text), broken on its way (it calls itself one of them), or what
+ * the provider will always say to this (bytes)? */
 void answer_classify_strange(int status, const struct answer_headers *headers,
                              struct span body, struct answer *ret_answer);
 

@@ -313,6 +313,13 @@ is_error(const struct assemble *assemble)
 	       tape_find(tape, 0, "choices") == TAPE_NONE;
 }
 
+/* null, {}, a list or a word is no vendor's answer, whatever says it. */
+static bool
+has_members(const struct tape *tape)
+{
+	return tape_is(tape, 0, TAPE_OBJECT) && tape_first(tape, 0) < tape_end(tape, 0);
+}
+
 static int
 finish_plain(struct assemble *assemble, struct assemble_result *result)
 {
@@ -323,7 +330,8 @@ finish_plain(struct assemble *assemble, struct assemble_result *result)
 		return err;
 	result->format = ASSEMBLE_PLAIN;
 	result->body = buffer_span(&assemble->plain);
-	result->complete = err == 0;
+	result->complete = err == 0 && (assemble->options.dialect == DIALECT_RAW ||
+	                                has_members(&assemble->tape));
 	if (err == 0)
 		merge_usage(assemble);
 	finish_usage(assemble);

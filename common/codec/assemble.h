@@ -43,7 +43,8 @@ struct assemble_options {
 struct assemble_result {
 	enum assemble_format format;
 	struct span body;    /* owned by the assembler */
-	bool complete;       /* the stream ended as it should (message_stop, [DONE]) */
+	bool complete;       /* the stream ended as it should (message_stop, [DONE]), or
+	                        the whole answer can be one */
 	const char *why_sse; /* static text if the object could not be built; else NULL */
 	struct span error;   /* the error object of an answer that failed; len 0 = none */
 };

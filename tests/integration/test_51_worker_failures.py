@@ -470,6 +470,20 @@ def test_an_upstream_where_something_else_answers_is_left_to_other_workers(store
     wait_result(store, ids[3])
 
 
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat"])
+@pytest.mark.parametrize("nothing", [b"{}", b"null", b"[]"])
+def test_json_that_says_nothing_is_no_answer(store, provider, start, dialect, nothing):
+    provider.answers = [typed(200, "application/json", nothing)]
+    provider.default = plain(200, MESSAGE)
+    start(dialect=dialect)
+    jobs, id = one_job(store)
+    wait_until(lambda: store.past(id), "the job to come back")
+    assert store.past(id)["why"].startswith("200, but no answer.")
+    wait_until(lambda: store.promote() and store.result(id), "the result")
+    result = wait_result(store, id)
+    assert (result["state"], result["attempts"]) == ("done", 1)
+
+
 def test_bytes_in_place_of_json_are_paid_for_once(store, provider, start):
     provider.default = typed(200, "audio/mpeg", b"\xff\xfb\x90\x00")
     start()

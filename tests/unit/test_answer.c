@@ -470,6 +470,24 @@ START_TEST(answer_that_is_no_json_is_of_something_else_or_broken_or_bytes)
 }
 END_TEST
 
+START_TEST(answer_of_json_that_says_nothing_is_a_failure)
+{
+	static const char *const bodies[] = { "{}", "[]", "null", "\"ok\"", " {} " };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+		struct answer_headers headers;
+		struct answer answer;
+
+		answer_headers_init(&headers, NOW_MS);
+		answer_header(&headers, SPAN("content-type"), SPAN("application/json"));
+		answer_classify_strange(200, &headers, span_from(bodies[i]), &answer);
+		ck_assert_int_eq(answer.kind, ANSWER_RETRY);
+		ck_assert_str_eq(answer.type, "no_answer");
+		ck_assert(strncmp(answer.text, "200, but no answer. ", 20) == 0);
+	}
+}
+END_TEST
+
 START_TEST(answer_a_marker_of_the_job_s_own_is_its_own_fault)
 {
 	struct answer answer =
@@ -489,6 +507,7 @@ SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_a_number_in_an_error_is_its_status,
            answer_a_400_that_names_what_we_added_is_our_own_doing,
            answer_that_is_no_json_is_of_something_else_or_broken_or_bytes,
+           answer_of_json_that_says_nothing_is_a_failure,
            answer_a_marker_of_the_job_s_own_is_its_own_fault,
            answer_waits_as_long_as_it_is_told, answer_waits_by_the_clock_of_the_server,
            answer_obeys_x_should_retry, answer_reads_the_limits_of_both_vendors,

@@ -253,6 +253,26 @@ START_TEST(assemble_an_answer_that_is_no_stream_is_left_as_it_is)
 }
 END_TEST
 
+START_TEST(assemble_json_that_says_nothing_is_no_answer)
+{
+	static const char *const texts[] = { "{}", "null", "[{\"id\":1}]", "\"ok\"",
+		                             "7" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		for (int raw = 0; raw < 2; raw++) {
+			struct assemble_options options = {
+				.dialect = raw ? DIALECT_RAW : DIALECT_OPENAI_CHAT,
+			};
+			struct run run;
+
+			play_with(&run, &options, texts[i], 7);
+			ck_assert_int_eq(run.result.complete, raw);
+			ck_assert(span_equals(run.result.body, span_from(texts[i])));
+			close_run(&run);
+		}
+}
+END_TEST
+
 START_TEST(assemble_an_answer_that_says_it_is_an_error_is_one)
 {
 	struct assemble_options options = { .dialect = DIALECT_OPENAI_CHAT };
@@ -535,5 +555,6 @@ SUITE_MAIN("assemble", assemble_finds_usage_where_it_is_told,
            assemble_a_cut_stream_is_not_complete,
            assemble_says_when_the_prefix_is_readable,
            assemble_a_job_that_streams_gets_its_events_without_our_usage_chunk,
-           assemble_an_answer_that_is_no_stream_is_left_as_it_is, assemble_is_bounded,
+           assemble_an_answer_that_is_no_stream_is_left_as_it_is,
+           assemble_json_that_says_nothing_is_no_answer, assemble_is_bounded,
            assemble_a_long_answer_takes_linear_time)
