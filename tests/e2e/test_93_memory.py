@@ -207,6 +207,12 @@ def requests(seen):
                for cell in past.values() for row in cell.values())
 
 
+def of_the_hour(seen):
+    """The same without minutes: what is counted again may come into the next one."""
+    return {part: {place: tuple(map(sum, zip(*rows.values()))) for place, rows in cells.items()}
+            if part.startswith("past ") else cells for part, cells in seen.items()}
+
+
 def look_unstored(fleet, jobs):
     """What is shown of jobs that came since it was stored last; how many there are now."""
     def total():
@@ -239,7 +245,7 @@ def test_what_was_not_stored_is_counted_again_after_a_kill(tmp_path):
         wait_until(lambda: requests(look(fleet)) >= requests(before), "their minute")
         after = look(fleet)
         assert jobs - 4 <= after["counts"].pop("admitted") <= jobs + 1
-        assert "\n".join(differences(before, after)) == ""
+        assert "\n".join(differences(of_the_hour(before), of_the_hour(after))) == ""
 
 
 def test_who_is_told_to_stop_stores_before(tmp_path):
