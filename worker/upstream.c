@@ -364,9 +364,8 @@ spelt(struct span text, const char *key)
 	return at;
 }
 
-/* The key with the escape at `at` as the first that it has.  Answers how many bytes from
- * there on were overwritten. */
-static size_t
+/* The key with the escape at `at` as the first that it has. */
+static void
 overwrite_around(char *bytes, size_t len, size_t at, char byte, const char *key)
 {
 	for (size_t before = 0; key[before] && before <= at; before++) {
@@ -376,12 +375,8 @@ overwrite_around(char *bytes, size_t len, size_t at, char byte, const char *key)
 		if (key[before] != byte || memcmp(start, key, before) != 0)
 			continue;
 		size = spelt((struct span){ start, len - (at - before) }, key);
-		if (size == 0)
-			continue;
 		memset(start, '*', size);
-		return size - before;
 	}
-	return 0;
 }
 
 /* JSON may spell it in other ways: encoders differ about slashes, quotes, plus signs. */
@@ -394,7 +389,7 @@ overwrite_escaped(char *bytes, size_t len, const char *key)
 		return;
 	while (at < len) {
 		char *backslash = memchr(bytes + at, '\\', len - at);
-		size_t size, covered = 0;
+		size_t size;
 		char byte;
 
 		if (!backslash)
@@ -402,8 +397,8 @@ overwrite_escaped(char *bytes, size_t len, const char *key)
 		at = (size_t)(backslash - bytes);
 		size = read_escape((struct span){ backslash, len - at }, &byte);
 		if (byte)
-			covered = overwrite_around(bytes, len, at, byte, key);
-		at += MAX(MAX(size, covered), (size_t)1);
+			overwrite_around(bytes, len, at, byte, key);
+		at += MAX(size, (size_t)1);
 	}
 }
 

@@ -179,6 +179,9 @@ START_TEST(answer_a_number_in_an_error_is_its_status)
 		{ 200, NUMBER("502"), ANSWER_RETRY, false },
 		/* no status, or none that counts for more than that of the answer */
 		{ 200, NUMBER("1234"), ANSWER_RETRY, false },
+		{ 200, NUMBER("200"), ANSWER_RETRY, false },
+		{ 200, NUMBER("301"), ANSWER_RETRY, false },
+		{ 200, NUMBER("-1"), ANSWER_RETRY, false },
 		{ 200, NUMBER("42.9"), ANSWER_RETRY, false },
 		{ 500, NUMBER("429"), ANSWER_RETRY, false },
 		{ 200,
