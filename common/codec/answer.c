@@ -126,6 +126,53 @@ is_of_proxy(int status)
 	return (status >= 300 && status < 400) || status == 407 || status == 511;
 }
 
+/* Does it call itself what it should be? */
+static bool
+is_typed(const struct answer_headers *headers)
+{
+	const char *type = headers->content_type;
+	size_t len = strlen(type);
+
+	return strcmp(type, "text/event-stream") == 0 ||
+	       (len >= 4 && strcmp(type + len - 4, "json") == 0);
+}
+
+/* It is what a provider would say, though perhaps cut off or broken on its way. */
+static bool
+is_meant_as_answer(const struct answer_headers *headers, struct span body)
+{
+	struct span start = text_trim(body);
+	char first = start.len > 0 ? start.data[0] : '\0';
+
+	return first != '<' && (is_typed(headers) || first == '{' || first == '[');
+}
+
+/* Providers say in JSON what is wrong with a request.  A page, a line of text or nothing
+ * at all comes from a gateway that has no way to them (a route that is gone, a firewall),
+ * but for what any server may find out by itself about this one request. */
+static bool
+is_of_gateway(int status, const struct answer_headers *headers, struct span body)
+{
+	struct span start = text_trim(body);
+
+	if (status < 400 || status >= 500 || headers->should_retry != ANSWER_UNKNOWN ||
+	    is_meant_as_answer(headers, body))
+		return false;
+	switch (status) {
+	case 400: /* a page: of another port, say; a text: of who could not read it */
+		return start.len > 0 && start.data[0] == '<';
+	case 411: /* length, size, form */
+	case 413:
+	case 414:
+	case 415:
+	case 422:
+	case 431:
+		return false;
+	default:
+		return true;
+	}
+}
+
 static bool
 is_spend_word(const char *word)
 {
@@ -310,7 +357,6 @@ answer_classify(enum dialect dialect, int status, const struct answer_headers *h
 	struct answer answer = { .after_ms = ANSWER_UNKNOWN };
 	struct fault fault;
 
-	(void)dialect; /* the words of one vendor never mean something else at another */
 	read_fault(body, &fault);
 	if (status >= 200 && status < 300 && !fault.is_error) {
 		(void)snprintf(answer.type, sizeof answer.type, "ok");
@@ -321,6 +367,9 @@ answer_classify(enum dialect dialect, int status, const struct answer_headers *h
 		status = fault.status;
 	answer.kind = status == 0 ? ANSWER_RETRY : kind_of(&fault, status, headers);
 	answer.overloaded = is_overload(&fault, status);
+	if (answer.kind == ANSWER_FATAL && dialect != DIALECT_RAW &&
+	    is_of_gateway(status, headers, body))
+		answer.kind = ANSWER_FOREIGN;
 	if (answer.kind == ANSWER_FATAL && status == 400) {
 		answer.addition = named_addition(body);
 		if (answer.addition != ANSWER_ADDED_NONE)
@@ -332,24 +381,10 @@ answer_classify(enum dialect dialect, int status, const struct answer_headers *h
 	*ret_answer = answer;
 }
 
-/* Does it call itself what it should be? */
-static bool
-is_typed(const struct answer_headers *headers)
-{
-	const char *type = headers->content_type;
-	size_t len = strlen(type);
-
-	return strcmp(type, "text/event-stream") == 0 ||
-	       (len >= 4 && strcmp(type + len - 4, "json") == 0);
-}
-
 static enum answer_kind
 strange_kind(const struct answer_headers *headers, struct span body)
 {
-	struct span start = text_trim(body);
-	char first = start.len > 0 ? start.data[0] : '\0';
-
-	if (first != '<' && (is_typed(headers) || first == '{' || first == '['))
+	if (is_meant_as_answer(headers, body))
 		return ANSWER_RETRY;
 	return text_is_utf8(body) && !memchr(body.data ? body.data : "", '\0', body.len)
 	               ? ANSWER_FOREIGN

@@ -81,6 +81,8 @@ void answer_header(struct answer_headers *headers, struct span name, struct span
 
 /* `status` 0: no answer at all (connection lost, time-out): always ANSWER_RETRY.
  * `body` is the error body, or the error object of a stream that had begun (status 200).
+ * A 4xx that is not even meant as JSON is of a gateway (ANSWER_FOREIGN), unless its
+ * status speaks of this one request or the dialect is raw.
  */
 void answer_classify(enum dialect dialect, int status,
                      const struct answer_headers *headers, struct span body,

@@ -430,6 +430,8 @@ FOREIGN = [
     (typed(202, "text/plain", b"default backend"), "202, but no JSON", "default backend"),
     (typed(204, None, b""), "204, but no JSON", "It is empty"),
     (typed(302, "text/html", LOGIN), "302", "It redirects"),
+    (typed(403, "text/html", LOGIN), "403", "Log in first"),
+    (typed(404, "text/plain", b"404 page not found"), "404", "page not found"),
     (typed(407, "text/html", LOGIN), "407", "Log in first"),
     (typed(511, "text/html", LOGIN), "511", "Log in first")]
 

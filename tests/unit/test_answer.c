@@ -83,6 +83,20 @@ START_TEST(answer_kinds_follow_the_type_then_the_status)
 		{ 307, FAULT("api_error"), ANSWER_FOREIGN, false },
 		{ 407, "<html>", ANSWER_FOREIGN, false },
 		{ 511, "", ANSWER_FOREIGN, false },
+		{ 403, " <html>Blocked", ANSWER_FOREIGN, false },
+		{ 403, "RBAC: access denied", ANSWER_FOREIGN, false },
+		{ 404, "404 page not found", ANSWER_FOREIGN, false },
+		{ 404, "", ANSWER_FOREIGN, false },
+		{ 400, "<html>The plain HTTP request was sent to HTTPS port",
+		  ANSWER_FOREIGN, false },
+		/* what any server finds out about this one request */
+		{ 400, "Failed to parse the request body", ANSWER_FATAL, false },
+		{ 400, "", ANSWER_FATAL, false },
+		{ 413, "<html>Request Entity Too Large", ANSWER_FATAL, false },
+		{ 422, "missing field `messages`", ANSWER_FATAL, false },
+		{ 431, "", ANSWER_FATAL, false },
+		/* a provider's word, though broken */
+		{ 403, "{\"error\":{\"type\":\"permission_err", ANSWER_FATAL, false },
 		/* no answer at all */
 		{ 0, "connection reset", ANSWER_RETRY, false },
 		/* servers that do not wrap it, or send a text only */
@@ -325,6 +339,23 @@ START_TEST(answer_waits_by_the_clock_of_the_server)
 }
 END_TEST
 
+START_TEST(answer_of_a_gateway_is_what_no_provider_would_say)
+{
+	struct answer_headers headers;
+	struct answer answer;
+
+	ck_assert_uint_eq(
+		classify(404, "", HEADERS("Content-Type", "application/json")).kind,
+		ANSWER_FATAL);
+	ck_assert_uint_eq(
+		classify(403, "<p>", HEADERS("Content-Type", "application/json")).kind,
+		ANSWER_FOREIGN);
+	answer_headers_init(&headers, NOW_MS);
+	answer_classify(DIALECT_RAW, 404, &headers, span_from("no such page"), &answer);
+	ck_assert_uint_eq(answer.kind, ANSWER_FATAL);
+}
+END_TEST
+
 START_TEST(answer_obeys_x_should_retry)
 {
 	ck_assert_uint_eq(classify(500, "", HEADERS("x-should-retry", "false")).kind,
@@ -333,6 +364,9 @@ START_TEST(answer_obeys_x_should_retry)
 	                           HEADERS("x-should-retry", "true"))
 	                          .kind,
 	                  ANSWER_RETRY);
+	ck_assert_uint_eq(
+		classify(403, "<html>", HEADERS("x-should-retry", "false")).kind,
+		ANSWER_FATAL);
 	/* but a limit stays a limit */
 	ck_assert_uint_eq(classify(429, "", HEADERS("x-should-retry", "false")).kind,
 	                  ANSWER_DEFER);
@@ -513,6 +547,7 @@ SUITE_MAIN("answer", answer_kinds_follow_the_type_then_the_status,
            answer_of_json_that_says_nothing_is_a_failure,
            answer_a_marker_of_the_job_s_own_is_its_own_fault,
            answer_waits_as_long_as_it_is_told, answer_waits_by_the_clock_of_the_server,
-           answer_obeys_x_should_retry, answer_reads_the_limits_of_both_vendors,
+           answer_of_a_gateway_is_what_no_provider_would_say, answer_obeys_x_should_retry,
+           answer_reads_the_limits_of_both_vendors,
            answer_durations_as_vendors_write_them,
            answer_texts_say_what_happened_and_what_now)
