@@ -14,7 +14,7 @@ struct args {
 static const struct option_spec specs[] = {
 	{ "repair", OPTION_TEXT, offsetof(struct args, repair), NULL, "WHAT",
 	  "put this right: cursor (where admission goes on), books (counts, sets), "
-	  "records (that cannot be read)" },
+	  "records (that cannot be read), jobs (that stand nowhere)" },
 	CLI_OPTIONS(struct args),
 };
 
@@ -166,9 +166,9 @@ run(struct cli *cli)
 	struct doctor doctor = { .findings = json_array() };
 	int code;
 
-	if (args->repair && strcmp(args->repair, "cursor") != 0 &&
-	    strcmp(args->repair, "books") != 0 && strcmp(args->repair, "records") != 0)
-		return cli_fail(CLI_USAGE, "--repair takes cursor, books or records.");
+	if (args->repair && !doctor_can_repair(args->repair))
+		return cli_fail(CLI_USAGE,
+		                "--repair takes cursor, books, records or jobs.");
 	code = store_open(cli, &doctor.store);
 	if (code != CLI_OK)
 		goto out;

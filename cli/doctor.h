@@ -60,7 +60,9 @@ MUST_USE int doctor_look_at_oldest(struct doctor *doctor);
 /* Of this machine's files only; Redis is not asked. */
 void doctor_look_at_results(struct doctor *doctor);
 
-/* `what`: "cursor", "books" or "records". */
+bool doctor_can_repair(const char *what);
+
+/* `what`: "cursor", "books", "records" or "jobs". */
 MUST_USE int doctor_repair(struct doctor *doctor, const char *what);
 
 #endif

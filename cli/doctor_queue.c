@@ -216,8 +216,8 @@ look_at_books(struct doctor *doctor)
 	difference = n[3] + n[4] - (n[5] + n[6] + n[7] + n[8] + n[9] + n[10] - n[11]);
 	if (n[2] == 1 && difference != 0)
 		doctor_say(doctor, DOCTOR_BAD, "books",
-		           "warmq doctor --repair books; jobs whose lists or leases were "
-		           "deleted have to be enqueued again (docs/OPERATIONS.md)",
+		           difference > 0 ? "warmq doctor --repair jobs"
+		                          : "warmq doctor --repair books",
 		           "%lld jobs stand in %s", llabs((long long)difference),
 		           difference > 0 ? "no list: nobody will run them"
 		                          : "two lists, or have lost their payload");

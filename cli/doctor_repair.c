@@ -3,6 +3,7 @@
 
 #include "cli/doctor_cursor.h"
 #include "cli/doctor_records.h"
+#include "cli/doctor_restore.h"
 #include "cli/store_walk.h"
 #include "common/codec/protocol.h"
 #include "common/codec/protocol_call.h"
@@ -219,15 +220,43 @@ repair_books(struct doctor *doctor)
 	return code;
 }
 
+/* ---- the jobs -------------------------------------------------------------------- */
+
+/* First the books, which make lost records of families anew where a lane knows them. */
+static int
+repair_jobs(struct doctor *doctor)
+{
+	int code = repair_books(doctor);
+
+	return code == CLI_OK ? doctor_restore(doctor) : code;
+}
+
+static const struct {
+	const char *what;
+	int (*repair)(struct doctor *doctor);
+} repairs[] = {
+	{ "cursor", repair_cursor },
+	{ "books", repair_books },
+	{ "records", doctor_records_repair },
+	{ "jobs", repair_jobs },
+};
+
+bool
+doctor_can_repair(const char *what)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(repairs); i++)
+		if (strcmp(what, repairs[i].what) == 0)
+			return true;
+	return false;
+}
+
 int
 doctor_repair(struct doctor *doctor, const char *what)
 {
 	int code = store_now(doctor->store, &doctor->now_ms);
 
-	if (code != CLI_OK)
-		return code;
-	if (strcmp(what, "cursor") == 0)
-		return repair_cursor(doctor);
-	return strcmp(what, "books") == 0 ? repair_books(doctor)
-	                                  : doctor_records_repair(doctor);
+	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(repairs); i++)
+		if (strcmp(what, repairs[i].what) == 0)
+			return repairs[i].repair(doctor);
+	return code;
 }

@@ -544,9 +544,10 @@ ruler_clock_on_books(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 		ruler->health.drift++;
 		ruler_note(ruler, RULER_ERROR,
 		           "the books do not balance: %lld jobs %s. Say: warmq doctor "
-		           "--repair books",
+		           "--repair %s",
 		           (long long)(difference > 0 ? difference : -difference),
-		           difference > 0 ? "stand in no list" : "stand in two places");
+		           difference > 0 ? "stand in no list" : "stand in two places",
+		           difference > 0 ? "jobs" : "books");
 	}
 	ruler->books_difference = difference;
 }

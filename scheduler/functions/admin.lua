@@ -3,7 +3,7 @@
 do
 
 -- True if the entry `id` of the inbox is not one job but many, which have ids of their own.
-local function is_pack(id)
+function job.is_pack(id)
 	local fields = payload.entry(id) or {}
 	for i = 1, #fields - 1, 2 do
 		local first = fields[i] == 'm' and byte(fields[i + 1], 1) or 0
@@ -22,7 +22,7 @@ local function cancel()
 		refuse('id', 'expected a job id, got "' .. sub(id, 1, 40) .. '"')
 	end
 	local kind = not call('ZSCORE', key.dead, id) and job.payload_kind(id)
-	if not kind or (kind == 'entry' and not job.is_admitted(id) and is_pack(id)) then
+	if not kind or (kind == 'entry' and not job.is_admitted(id) and job.is_pack(id)) then
 		return { 'OK', now, 'gone' }
 	end
 	job.end_from_outside(id, kind, 'cancelled')
@@ -37,13 +37,19 @@ local DECIDE_MAX = 16777216 -- bytes of a payload that the scheduler is to read
 
 -- It died before anybody knew where it belongs: the scheduler looks at it anew, as at one
 -- whose prefix was missing.  What was wrong may be right by now.
-local function decide_anew(past, id)
+function job.decide_anew(past, id)
 	past.element, past.band, past.reason, past.why = id .. '~', 'n', 'undecided', ''
 	past.anew, past.dirty = true, true
 	set_del(key.dead, id)
 	note('laters', now_text(), id)
 	note('pasts_gone', key.ns .. 'result:' .. id)
 	return 'queued'
+end
+
+-- True if no part of a slim payload stands elsewhere, as the prefix of a split one does.
+function job.is_whole(id)
+	local head = call('GETRANGE', key.ns .. 'slim:' .. id, 0, 11)
+	return sub(head, 1, 6) == 'entry\n' or head == 'slim1 whole\n'
 end
 
 local function requeue_one(id)
@@ -53,11 +59,12 @@ local function requeue_one(id)
 	end
 	local family = past.family ~= '' and family_of(past.family)
 	local size = call('STRLEN', key.ns .. 'slim:' .. id)
-	if family and family.missing or size == 0 or not family and size > DECIDE_MAX then
+	if family and family.missing or size == 0 or
+		not family and (size > DECIDE_MAX or not job.is_whole(id)) then
 		return 'lost'
 	end
 	if not family then
-		return decide_anew(past, id)
+		return job.decide_anew(past, id)
 	end
 	local element = past.element
 	if not element_is_slim(element) then -- its payload has moved when it died

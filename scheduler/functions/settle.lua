@@ -276,7 +276,7 @@ end
 -- ---- late --------------------------------------------------------------------------
 
 -- The ids that somebody else than `dead` leases right now, of those in `wanted`.
-local function leased_among(wanted, dead)
+function job.leased_among(wanted, dead)
 	local leased = {}
 	for _, set in ipairs({ key.workers, key.dying }) do
 		local nonces = call('ZRANGE', set, 0, -1)
@@ -380,7 +380,7 @@ local function settle_late()
 		text_at(i + width - 1, width == 6 and 'usage' or 'result')
 		wanted[argv[i]] = true
 	end
-	local leased = leased_among(wanted, dead)
+	local leased = job.leased_among(wanted, dead)
 	local answer, sure = { 'OK', now }, {}
 	for i = first, argc, width do
 		local id = argv[i]

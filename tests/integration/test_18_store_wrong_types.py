@@ -77,6 +77,7 @@ CALLS = {
     "cancel": lambda store, s: store.ok("cancel", s["ids"][10]),
     "drop": lambda store, s: store.ok("drop", s["gone"]),
     "requeue": lambda store, s: store.ok("requeue", s["gone"]),
+    "restore": lambda store, s: store.ok("restore", s["gone"], s["ids"][10]),
     "pause": lambda store, s: store.ok("pause", s["family"].id, "on"),
     "move": lambda store, s: store.ok("move", store.owner, "special", s["family"].id),
     "steer": lambda store, s: store.ok("steer", s["worker"].nonce, "quiet", "somebody"),
@@ -227,7 +228,7 @@ def written():
     return set(re.findall(r"[A-Z]+", listed)), {word for pair in used for word in pair if word}
 
 
-READS = {"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSCAN", "HVALS",
+READS = {"EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSCAN", "HVALS",
          "LINDEX", "LLEN", "LRANGE", "PTTL", "SCARD", "SMEMBERS", "STRLEN", "TIME", "TYPE",
          "XINFO", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZRANGE", "ZRANGEBYSCORE",
          "ZREVRANGEBYSCORE", "ZSCORE"}

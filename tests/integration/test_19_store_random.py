@@ -220,6 +220,11 @@ class Play:
         for id in self.random.sample(self.store.dead(), min(2, len(self.store.dead()))):
             assert self.store.ok("requeue", id)[0] in ("queued", "lost")
 
+    def restore(self):
+        """Whoever stands somewhere stays there."""
+        ids = self.random.sample(sorted(self.ids), min(20, len(self.ids)))
+        assert set(self.store.ok("restore", *ids)) <= {"stands", "gone"}
+
     def grant(self):
         now = self.store.now()
         until = self.random.choice([NEVER, NEVER, now - 1, now + 2])
@@ -309,7 +314,7 @@ class Play:
         self.hello()
         doings = [(self.enqueue, 12), (self.claim, 20), (self.settle, 14), (self.roll, 14), (self.fail, 8),
                   (self.grant, 14), (self.budget, 3), (self.hello, 2), (self.leave, 3),
-                  (self.release, 3), (self.cancel, 3), (self.requeue, 2), (self.tick, 5),
+                  (self.release, 3), (self.cancel, 3), (self.requeue, 2), (self.restore, 2), (self.tick, 5),
                   (self.repeat, 3), (self.attach, 1), (self.beat, 2), (self.switch, 1),
                   (self.delay, 2)]
         names, weights = zip(*doings)

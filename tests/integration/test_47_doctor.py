@@ -254,6 +254,39 @@ def test_stored_payloads_are_counted_anew(server, scheduler, inbox):
     assert "nothing was wrong" in warmq(server, "doctor", "--repair", "books", check=0)
 
 
+def test_jobs_of_deleted_lists_get_a_place_or_an_end(server, scheduler, inbox):
+    """They waited for ever, and all that was left was to enqueue them again, one by one."""
+    enqueue(inbox, 2)  # split: their family knew the rest of them
+    whole = [inbox.add(upstream="claude", body=body("hello", "why")) for _ in range(3)]
+    wait_until(lambda: inbox.meta("cursor") == f"{whole[-1]} 0", "the jobs to be admitted")
+    ids = waiting(inbox)
+    assert len(ids) == 5
+    for key in inbox.redis.keys(inbox.key("ready:*")):
+        inbox.redis.delete(key)
+    text, action = findings(server)["books", "bad"]
+    assert "5 jobs stand in no list" in text
+    said = warmq(server, *action.split()[1:], check=0)
+    assert "put 3 jobs back" in said and "ended 2 jobs as lost" in said
+    wait_until(lambda: sorted(waiting(inbox)) == sorted(whole), "the scheduler to place them")
+    assert sorted(inbox.dead()) == sorted(set(ids) - set(whole))
+    assert all('"lost"' in inbox.result(id) for id in inbox.dead())
+    assert ("books", "bad") not in findings(server) and inbox.is_conserved()
+    assert "nothing was changed" in warmq(server, "doctor", "--repair", "jobs", check=0)
+
+
+def test_a_list_of_which_nobody_knows_the_family_is_placed_anew(server, scheduler, inbox):
+    """Neither its record nor its lane is left: nobody would ever take from it."""
+    whole = [inbox.add(upstream="claude", body=body("hello", "why")) for _ in range(3)]
+    wait_until(lambda: inbox.meta("cursor") == f"{whole[-1]} 0", "the jobs to be admitted")
+    inbox.redis.delete(inbox.key("families"), inbox.key("lanes"), inbox.key("stamp"))
+    assert "3 jobs stand in no list" in findings(server)["books", "bad"][0]
+    said = warmq(server, "doctor", "--repair", "jobs", check=0)
+    assert "deleted 1 list of" in said and "put 3 jobs back" in said
+    wait_until(lambda: sorted(waiting(inbox)) == sorted(whole), "the scheduler to place them")
+    wait_until(lambda: inbox.redis.hlen(inbox.key("families")) == 1, "their family")
+    assert inbox.is_conserved()
+
+
 def test_records_that_nobody_can_read_are_written_anew(server, scheduler, inbox):
     """Without it neither claim nor audit nor admission get past them."""
     enqueue(inbox, 4)

@@ -579,9 +579,9 @@ call_ledger(struct queue_life *life)
 static bool
 call_job(struct queue_life *life)
 {
-	bool cancel = prng_chance(&life->prng, 500);
+	static const char *const names[] = { "cancel", "cancel", "requeue", "restore" };
 
-	open_call(life, cancel ? "cancel" : "requeue");
+	open_call(life, names[below(life, 4)]);
 	add(life, "%" PRIu64 "-1", prng_below(&life->prng, life->jobs + 1));
 	return give(life, false);
 }
