@@ -417,11 +417,19 @@ finish_unfinished(struct run_http_work *work, const struct assemble_result *resu
 		.type = "cut_off",
 		.text = "The provider's stream ended in the middle of the answer.",
 	};
+	static const struct answer silence = {
+		.kind = ANSWER_RETRY,
+		.after_ms = ANSWER_UNKNOWN,
+		.type = "no_answer",
+		.text = "The provider's stream ended without an answer.",
+	};
 
 	run_http_keep_error(work, result->body);
 	upstream_redact(work->run->context->upstreams, work->error_body.data,
 	                work->error_body.len);
-	if (!work->is_stream)
+	if (work->is_stream && result->silent)
+		answer = silence;
+	else if (!work->is_stream)
 		answer_classify_strange(work->status, &work->headers,
 		                        buffer_span(&work->error_body), &answer);
 	finish_bad(work, &answer);

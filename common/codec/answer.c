@@ -34,15 +34,20 @@ copy_text(const struct tape *tape, uint32_t at, char *to, size_t size)
 	buffer_fini(&text);
 }
 
-/* Gateways that have said 200 already give the status that they meant as a number. */
+/* Gateways that have said 200 already give the status that they meant as a number, or as
+ * text: codes of OpenAI's errors are text, and Azure's is "429". */
 static int
 read_status(const struct tape *tape, uint32_t at)
 {
-	int64_t number;
+	int64_t number = 0;
+	uint64_t written;
 
-	if (tape_integer(tape, at, &number) < 0 || number < 400 || number > 599)
+	if (tape_is(tape, at, TAPE_STRING) &&
+	    text_parse_unsigned(tape_inside(tape, at), 599, &written) == 0)
+		number = (int64_t)written;
+	else if (tape_integer(tape, at, &number) < 0)
 		return 0;
-	return (int)number;
+	return number >= 400 && number <= 599 ? (int)number : 0;
 }
 
 /* Both vendors nest `error`; some servers answer the object itself, some only a text. */

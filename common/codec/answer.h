@@ -3,7 +3,8 @@
  *   status + headers + error body ──► ok | retry | defer | fatal | …   + a sentence
  *
  * Key is the error's type, then the status: vendors disagree about numbers.  Where the
- * status is 200 although the body is an error, a number in its `code` is the status.  An
+ * status is 200 although the body is an error, a number in its `code` (as one, or as
+ * text) is the status.  An
  * answer is never classified by its text alone, with two exceptions: a 400 is searched
  * for the names of the fields that WarmQ itself added, and that an account is out of
  * money has no type of its own at some vendors, only a sentence.

@@ -180,6 +180,17 @@ merge_usage(struct assemble *assemble)
 		usage_merge_answer(&assemble->usage, &assemble->tape);
 }
 
+/* A beat of the heart and the end are nothing of an answer. */
+static bool
+says_something(const struct assemble *assemble)
+{
+	uint32_t type = tape_find(&assemble->tape, 0, "type");
+
+	return assemble->options.dialect != DIALECT_ANTHROPIC ||
+	       (!tape_string_is(&assemble->tape, type, "ping") &&
+	        !tape_string_is(&assemble->tape, type, "message_stop"));
+}
+
 static int
 on_event(void *context, const struct sse_event *event)
 {
@@ -202,6 +213,7 @@ on_event(void *context, const struct sse_event *event)
 		assemble->ended = assemble->options.dialect != DIALECT_RAW;
 		return 0;
 	}
+	assemble->said = assemble->said || err < 0 || says_something(assemble);
 	if (err < 0)
 		return assemble_inside_give_up(assemble, "an event is not JSON");
 	merge_usage(assemble);
@@ -320,16 +332,30 @@ has_members(const struct tape *tape)
 	return tape_is(tape, 0, TAPE_OBJECT) && tape_first(tape, 0) < tape_end(tape, 0);
 }
 
+/* Some servers begin their JSON with a byte order mark; of raw bytes it is a part. */
+static struct span
+plain_body(const struct assemble *assemble)
+{
+	struct span body = buffer_span(&assemble->plain);
+	struct span mark = SPAN("\xef\xbb\xbf");
+
+	if (assemble->options.dialect == DIALECT_RAW || body.len < mark.len ||
+	    memcmp(body.data, mark.data, mark.len) != 0)
+		return body;
+	return (struct span){ body.data + mark.len, body.len - mark.len };
+}
+
 static int
 finish_plain(struct assemble *assemble, struct assemble_result *result)
 {
 	struct tape_error where;
-	int err = tape_parse(&assemble->tape, buffer_span(&assemble->plain), &where);
+	int err;
 
+	result->format = ASSEMBLE_PLAIN;
+	result->body = plain_body(assemble);
+	err = tape_parse(&assemble->tape, result->body, &where);
 	if (err == ERR_MEMORY)
 		return err;
-	result->format = ASSEMBLE_PLAIN;
-	result->body = buffer_span(&assemble->plain);
 	result->complete = err == 0 && (assemble->options.dialect == DIALECT_RAW ||
 	                                has_members(&assemble->tape));
 	if (err == 0)
@@ -380,7 +406,9 @@ assemble_finish(struct assemble *assemble, struct assemble_result *ret)
 		result.format = ASSEMBLE_JSON;
 	result.body = buffer_span(result.format == ASSEMBLE_JSON ? &assemble->body
 	                                                         : &assemble->events);
-	result.complete = assemble->complete && assemble->error.len == 0;
+	result.silent = !assemble->said && assemble->options.dialect != DIALECT_RAW;
+	result.complete =
+		assemble->complete && assemble->error.len == 0 && !result.silent;
 	result.error = buffer_span(&assemble->error);
 	*ret = result;
 	return 0;

@@ -45,6 +45,7 @@ struct assemble_result {
 	struct span body;    /* owned by the assembler */
 	bool complete;       /* the stream ended as it should (message_stop, [DONE]), or
 	                        the whole answer can be one */
+	bool silent;         /* a stream of which nothing came but its end */
 	const char *why_sse; /* static text if the object could not be built; else NULL */
 	struct span error;   /* the error object of an answer that failed; len 0 = none */
 };

@@ -44,6 +44,7 @@ struct assemble {
 	struct usage usage;
 	bool usage_finished;
 	bool began;
+	bool said; /* an event that was no heartbeat and no end */
 	bool complete;
 	bool ended; /* by an event that says so */
 	const char *why_sse;

@@ -486,6 +486,31 @@ def test_json_that_says_nothing_is_no_answer(store, provider, start, dialect, no
     assert (result["state"], result["attempts"]) == ("done", 1)
 
 
+@pytest.mark.parametrize("dialect, nothing", [
+    ("openai-chat", b"data: [DONE]\n\n"),
+    ("openai-chat", b": still there\n\ndata: [DONE]\n\n"),
+    ("anthropic", b'data: {"type":"ping"}\n\ndata: {"type":"message_stop"}\n\n')])
+def test_a_stream_of_nothing_but_its_end_is_no_answer(store, provider, start, dialect, nothing):
+    provider.answers = [typed(200, "text/event-stream", nothing)]
+    provider.default = plain(200, MESSAGE)
+    start(dialect=dialect)
+    jobs, id = one_job(store)
+    wait_until(lambda: store.past(id), "the job to come back")
+    assert store.past(id)["why"] == "The provider's stream ended without an answer."
+    wait_until(lambda: store.promote() and store.result(id), "the result")
+    result = wait_result(store, id)
+    assert (result["state"], result["attempts"]) == ("done", 1)
+
+
+def test_a_status_as_text_in_an_error_within_a_200_counts_as_that_status(store, provider, start):
+    provider.answers = [typed(200, "application/json",
+                              b'{"error":{"code":"429","message":"Slow down"}}')]
+    provider.default = plain(200, MESSAGE)
+    start(dialect="openai-chat")
+    jobs, id = one_job(store)
+    assert wait_result(store, id)["attempts"] == 0
+
+
 def test_bytes_in_place_of_json_are_paid_for_once(store, provider, start):
     provider.default = typed(200, "audio/mpeg", b"\xff\xfb\x90\x00")
     start()

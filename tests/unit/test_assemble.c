@@ -60,7 +60,8 @@ close_run(struct run *run)
 	"event: message_delta\n"                                                     \
 	"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"," \
 	"\"stop_sequence\":null},\"usage\":{\"output_tokens\":12}}\n\n"              \
-	"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	STOPPED
+#define STOPPED "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 #define BEGIN(i, block)                                                              \
 	"event: content_block_start\ndata: "                                         \
 	"{\"type\":\"content_block_start\",\"index\":" i ",\"content_block\":" block \
@@ -270,6 +271,53 @@ START_TEST(assemble_json_that_says_nothing_is_no_answer)
 			ck_assert(span_equals(run.result.body, span_from(texts[i])));
 			close_run(&run);
 		}
+}
+END_TEST
+
+START_TEST(assemble_a_stream_that_says_nothing_is_no_answer)
+{
+	static const struct {
+		enum dialect dialect;
+		const char *stream;
+		bool silent, complete;
+	} cases[] = {
+		{ DIALECT_OPENAI_CHAT, "data: [DONE]\n\n", true, false },
+		{ DIALECT_OPENAI_CHAT, ": wait\n\n: wait\n\ndata: [DONE]\n\n", true,
+		  false },
+		{ DIALECT_OPENAI_CHAT, "", true, false },
+		{ DIALECT_ANTHROPIC, PING PING STOPPED, true, false },
+		{ DIALECT_ANTHROPIC, PING, true, false },
+		{ DIALECT_ANTHROPIC, START PING STOP, false, true },
+		{ DIALECT_ANTHROPIC, STOP, false, true },
+		{ DIALECT_RAW, "data: [DONE]\n\n", false, true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct run run;
+
+		play(&run, cases[i].dialect, cases[i].stream);
+		ck_assert_int_eq(run.result.silent, cases[i].silent);
+		ck_assert_int_eq(run.result.complete, cases[i].complete);
+		close_run(&run);
+	}
+}
+END_TEST
+
+START_TEST(assemble_json_behind_a_byte_order_mark_is_json)
+{
+	for (int raw = 0; raw < 2; raw++) {
+		struct assemble_options options = {
+			.dialect = raw ? DIALECT_RAW : DIALECT_ANTHROPIC,
+		};
+		struct run run;
+
+		play_with(&run, &options, "\xef\xbb\xbf{\"id\":1}", 2);
+		ck_assert_int_eq(run.result.complete, !raw);
+		ck_assert(
+			span_equals(run.result.body, raw ? SPAN("\xef\xbb\xbf{\"id\":1}")
+		                                         : SPAN("{\"id\":1}")));
+		close_run(&run);
+	}
 }
 END_TEST
 
@@ -556,5 +604,7 @@ SUITE_MAIN("assemble", assemble_finds_usage_where_it_is_told,
            assemble_says_when_the_prefix_is_readable,
            assemble_a_job_that_streams_gets_its_events_without_our_usage_chunk,
            assemble_an_answer_that_is_no_stream_is_left_as_it_is,
-           assemble_json_that_says_nothing_is_no_answer, assemble_is_bounded,
+           assemble_json_that_says_nothing_is_no_answer,
+           assemble_a_stream_that_says_nothing_is_no_answer,
+           assemble_json_behind_a_byte_order_mark_is_json, assemble_is_bounded,
            assemble_a_long_answer_takes_linear_time)
