@@ -69,6 +69,7 @@ struct ruler_limits { /* of one class of models, per minute; 0 = not known */
 
 struct ruler_upstream {
 	struct span name, account;
+	uint64_t place; /* hash of where its requests go, and for whom; 0: unknown */
 	struct dialect_traits traits; /* of its dialect, as configured */
 	bool markers;                 /* may we insert any? */
 	bool exact;                   /* usage is evidence in both directions */

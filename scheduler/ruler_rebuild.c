@@ -1,6 +1,7 @@
 #include "scheduler/ruler_rebuild.h"
 
 #include "common/codec/protocol_record.h"
+#include "scheduler/ruler_address.h"
 #include "scheduler/ruler_admit.h"
 #include "scheduler/ruler_clock.h"
 #include "scheduler/ruler_core.h"
@@ -68,6 +69,7 @@ ask_meta(struct ruler *ruler, struct call_list *out)
 	call_text(out, "hold");
 	call_text(out, "admit_try");
 	call_text(out, "ledger");
+	call_text(out, "places");
 }
 
 /* Where a scan goes on; empty at its end. */
@@ -199,8 +201,10 @@ ruler_rebuild_step(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	case STAGE_BUDGETS:
 		if (ruler->rebuild.budget < ruler->known.budgets_count)
 			ask_budget(ruler, out);
-		else
+		else {
+			ruler_address_store(ruler, out);
 			finish(ruler, now_ms);
+		}
 		return;
 	}
 	VERIFY(!"a stage of rebuilding");
@@ -245,6 +249,7 @@ ruler_rebuild_on_meta(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	ruler_events_start(ruler, events.len > 0 ? events : SPAN("0-0"),
 	                   reply_text(reply_at(reply, 5)));
 	ruler->health.hold = !reply_is(reply_at(reply, 3), "off");
+	ruler_address_compare(ruler, reply_text(reply_at(reply, 6)));
 	hold.hold.on = ruler->health.hold;
 	ruler_core_tell(ruler, now_ms, &hold);
 	if (ruler->starting)
@@ -464,6 +469,13 @@ ruler_rebuild_on_moved(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 
 /* ---- lanes and budgets ----------------------------------------------------------- */
 
+/* Until when it can be read; what is open at another address never could be here. */
+static uint64_t
+readable_until(const struct ruler *ruler, const struct protocol_lane *record)
+{
+	return ruler_address_is_new(ruler, record->budget) ? 0 : record->until_ms;
+}
+
 static void
 recover_lane(struct ruler *ruler, uint64_t now_ms, struct protocol_lane_id id,
              const struct protocol_lane *record)
@@ -478,7 +490,7 @@ recover_lane(struct ruler *ruler, uint64_t now_ms, struct protocol_lane_id id,
 			.credits = record->credits,
 			.role = (enum lane_role)record->credit_role,
 			.in_use = record->in_use,
-			.until_ms = record->until_ms,
+			.until_ms = readable_until(ruler, record),
 			.life_ms = record->life_ms,
 			.p = (uint32_t)record->tokens,
 			.ticket = (enum lane_ticket)record->ticket,

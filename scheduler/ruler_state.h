@@ -284,6 +284,8 @@ struct ruler_rebuild {
 	uint32_t budget; /* next to read */
 	uint32_t hour;   /* of the ledger, likewise */
 	uint64_t families, lanes, moved;
+	uint64_t elsewhere;   /* upstreams by bit, see ruler_address.h */
+	bool addresses_known; /* something was stored to compare with */
 };
 
 /* Of Redis, as of the last look: counters in meta, and how long some lists are. */

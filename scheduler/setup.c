@@ -1,5 +1,6 @@
 #include "scheduler/setup.h"
 
+#include "common/id.h"
 #include "common/io/config_models.h"
 
 #include <stdlib.h>
@@ -23,6 +24,22 @@ fill_limits(const struct config_upstream *from, struct ruler_upstream *to)
 	}
 }
 
+/* What a change of means that nothing which was written before can be read. */
+static uint64_t
+place_of(const struct config_upstream *from)
+{
+	struct id_hash hash;
+
+	id_hash_init(&hash, 0);
+	id_hash_field(&hash, span_from(from->url));
+	id_hash_field(&hash, span_from(from->path));
+	id_hash_field(&hash, span_from(from->query));
+	id_hash_field(&hash, span_from(from->account));
+	id_hash_field(&hash, span_from(from->key_env));
+	id_hash_field(&hash, span_from(from->key_file));
+	return id_hash_final(&hash).low | 1;
+}
+
 static void
 fill_upstreams(const struct config *config, struct setup *setup)
 {
@@ -32,6 +49,7 @@ fill_upstreams(const struct config *config, struct setup *setup)
 		setup->upstreams[i] = (struct ruler_upstream){
 			.name = span_from(from->name),
 			.account = span_from(from->account),
+			.place = place_of(from),
 			.traits = dialect_for_upstream((enum dialect)from->dialect,
 			                               from->stream == CONFIG_SWITCH_AUTO,
 			                               from->ttl_ms),

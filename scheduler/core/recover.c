@@ -51,6 +51,8 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 		lane_move(core, index, LANE_CHECKING, LANE_REASON_NONE);
 		break;
 	case LANE_OPEN:
+		if (event->until_ms == 0)
+			lane->suspect_ms = core->now_ms;
 		if (event->until_ms <= core->now_ms)
 			break;
 		lane->until_ms =

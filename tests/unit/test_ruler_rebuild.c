@@ -5,6 +5,7 @@
 #include "tests/lib/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define TOOLS  "11111111111111111111111111111111"
 #define SYSTEM "22222222222222222222222222222222"
@@ -47,6 +48,76 @@ START_TEST(ruler_finds_again_which_places_are_marked)
 		grants++;
 	}
 	ck_assert_uint_gt(grants, 0);
+}
+END_TEST
+
+/* The gate of that lane in the first grant behind what `meta` has of its upstream's
+ * place; '-' if there was none. */
+static char
+gate_after(const char *places, uint64_t place)
+{
+	char meta[200], lanes[400];
+
+	rig_anew(&rig);
+	rig.upstream.place = place;
+	(void)snprintf(meta, sizeof(meta),
+	               "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~ ~ %s]",
+	               places);
+	(void)snprintf(
+		lanes, sizeof(lanes),
+		"[0 [" SYSTEM ".0 '130000000000300000000099999"
+		"10000000%014llu0000400000002900000%028d|default|claude:large|" SYSTEM
+		"|" SYSTEM "|']]",
+		(unsigned long long)rig.now_ms + 200000, 0);
+	rig_take_rule(&rig);
+	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
+	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), meta);
+	rig_answer(&rig, rig_expect(&rig, "HKEYS unheld"), "[]");
+	rig_answer(&rig, rig_expect(&rig, "audit"), "[OK 1000]");
+	rig_answer(&rig, rig_expect(&rig, "HSCAN families"),
+	           "[0 [" SYSTEM " '10081800000000000003000000000015000000642|default|"
+	           "claude:large|" SYSTEM ".0||" SYSTEM "|triage|m']]");
+	rig_answer(&rig, rig_expect(&rig, "HSCAN lanes"), lanes);
+	rig_answer(&rig, rig_expect(&rig, "ZRANGE workers"), "[]");
+	rig_step(&rig);
+	rig_idle(&rig);
+	rig_pass(&rig, 100);
+	for (uint32_t i = 0; i < rig.calls_count; i++)
+		if (strcmp(rig.calls[i].name, "grant") == 0 &&
+		    rig_number(&rig.calls[i], 2) > 0)
+			return rig_word(&rig.calls[i], 10)[0];
+	return '-';
+}
+
+static char *
+stored_places(void)
+{
+	for (uint32_t i = 0; i < rig.calls_count; i++)
+		if (strcmp(rig.calls[i].name, "HSET meta") == 0 &&
+		    strcmp(rig_word(&rig.calls[i], 1), "places") == 0)
+			return strdup(rig_word(&rig.calls[i], 2));
+	return NULL;
+}
+
+START_TEST(ruler_takes_for_cold_what_was_written_at_another_place)
+{
+	char *stored;
+
+	/* the first one that looks finds nothing to compare with, and keeps what it has
+	 */
+	ck_assert_int_ne(gate_after("~", 7), '0');
+	ck_assert(!rig_has_said(&rig, "go elsewhere than before"));
+	stored = stored_places();
+	ck_assert_ptr_nonnull(stored);
+	ck_assert_int_ne(gate_after(stored, 7), '0');
+	ck_assert_ptr_null(stored_places());
+	ck_assert_int_eq(gate_after(stored, 8), '0');
+	ck_assert(rig_has_said(&rig, "requests of claude go elsewhere than before"));
+	free(stored);
+	stored = stored_places();
+	ck_assert_ptr_nonnull(stored);
+	ck_assert_int_ne(gate_after(stored, 8), '0');
+	free(stored);
 }
 END_TEST
 
@@ -121,6 +192,7 @@ END_TEST
 
 RIG_SUITE_MAIN(
 	"ruler_rebuild", ruler_finds_again_which_places_are_marked,
+	ruler_takes_for_cold_what_was_written_at_another_place,
 	ruler_leaves_records_alone_that_it_cannot_read, ruler_audits_piece_by_piece,
 	ruler_audits_soon_when_functions_fail_and_once_more_behind_a_pass_under_way,
 	ruler_says_so_when_the_books_do_not_balance_twice)
