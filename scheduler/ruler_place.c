@@ -287,8 +287,9 @@ ruler_place_job(struct ruler *ruler, uint64_t now_ms, struct protocol_job_id id,
 		return RULER_PLACE_TAKEN;
 	}
 	if (missing)
-		ruler_job_bury(job, "prefix_missing",
-		               ruler_prefix_why(ruler, job->envelope->prefix));
+		ruler_job_bury(
+			job, "prefix_missing",
+			ruler_prefix_why(ruler, job->envelope->prefix, id.ms > now_ms));
 	if (job->kind == RULER_JOB_RUN)
 		ruler_job_identify(&ruler->admit.reader, prefix, job);
 	if (job->kind == RULER_JOB_RUN)

@@ -75,13 +75,16 @@ ruler_prefix_find(struct ruler *ruler, struct span name, struct span *ret_conten
 }
 
 const char *
-ruler_prefix_why(struct ruler *ruler, struct span name)
+ruler_prefix_why(struct ruler *ruler, struct span name, bool is_early)
 {
 	const struct ruler_prefix *prefix = find(ruler, id_of(name, NAME_SEED));
 
-	return prefix && prefix->why[0]
-	               ? prefix->why
-	               : "there is no named prefix of this name, and none came for 10 s";
+	if (prefix && prefix->why[0])
+		return prefix->why;
+	return is_early ? "there is no named prefix of this name, and a job whose id is "
+	                  "of "
+	                  "the future does not wait for one"
+	                : "there is no named prefix of this name, and none came for 10 s";
 }
 
 static void

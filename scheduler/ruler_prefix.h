@@ -13,8 +13,9 @@
  * ERR_NOT_FOUND: there is none. */
 MUST_USE int ruler_prefix_find(struct ruler *ruler, struct span name,
                                struct span *ret_content);
-/* Why a prefix that was looked for is missing, as a sentence. */
-const char *ruler_prefix_why(struct ruler *ruler, struct span name);
+/* Why a prefix that was looked for is missing, as a sentence.  `is_early`: for a job
+ * whose id is of the future, which could wait for it for ever, and so does not. */
+const char *ruler_prefix_why(struct ruler *ruler, struct span name, bool is_early);
 
 void ruler_prefix_ask(struct ruler *ruler, struct span name, struct call_list *out);
 

@@ -20,6 +20,7 @@ struct http_exchange {
 	int status;
 	bool was_sent;
 	bool was_repeated; /* curl wanted to send it once more */
+	bool was_headed;   /* the headers of the answer came, all of them */
 	bool was_stopped;  /* by on_body */
 	bool lacks_files;  /* no socket could be opened */
 	uint64_t first_byte_ms;
@@ -51,7 +52,7 @@ struct http {
 static enum http_end
 end_of(const struct http_exchange *exchange, CURLcode code)
 {
-	if (code == CURLE_OK || exchange->is_whole)
+	if ((code == CURLE_OK && exchange->was_headed) || exchange->is_whole)
 		return HTTP_ANSWERED;
 	if (exchange->was_stopped)
 		return HTTP_STOPPED;
@@ -136,6 +137,8 @@ text_of(struct http_exchange *exchange, CURLcode code)
 {
 	if (exchange->was_repeated)
 		return "it was closed before a byte of the answer came";
+	if (code == CURLE_OK && !exchange->was_headed)
+		return "it was closed before the headers of the answer were whole";
 	if (code == CURLE_OK)
 		return "";
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
@@ -279,6 +282,13 @@ on_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 	return fd;
 }
 
+/* An answer that ends within its headers is whole for curl. */
+static bool
+is_blank(struct span line)
+{
+	return text_trim(line).len == 0;
+}
+
 static size_t
 on_header(char *bytes, size_t size, size_t count, void *data)
 {
@@ -298,6 +308,8 @@ on_header(char *bytes, size_t size, size_t count, void *data)
 		exchange->handlers.on_status(exchange->status, exchange->data);
 		return line.len;
 	}
+	if (exchange->status != 0 && is_blank(line))
+		exchange->was_headed = true;
 	colon = memchr(line.data, ':', line.len);
 	if (!colon)
 		return line.len;

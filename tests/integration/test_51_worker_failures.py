@@ -121,6 +121,23 @@ def test_a_stream_that_is_cut_off_is_a_failed_attempt(store, provider, start):
     assert line.split(" ")[5] == "failed", "what it had read and written is paid for"
 
 
+def cut_in_headers(handler):
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event")
+    handler.close_connection = True
+
+
+def test_an_answer_that_is_cut_off_in_its_headers_is_a_failed_attempt(store, provider, start):
+    """It was taken for an empty page of something else: no attempt, again and again."""
+    provider.answers = [cut_in_headers]
+    start()
+    jobs, id = one_job(store)
+    wait_until(lambda: store.past(id), "the job to come back")
+    assert store.past(id)["why"] == ("The connection broke off: it was closed before the headers "
+                                     "of the answer were whole.")
+    promote(store)
+    assert wait_result(store, id)["attempts"] == 1
+
+
 @pytest.mark.parametrize("answer, says", [
     (sse_cut(0), "failed"), (error(500, "api_error"), None)], ids=["cut", "refused"])
 def test_what_may_be_billed_is_said_though_no_usage_came(store, provider, start, answer, says):

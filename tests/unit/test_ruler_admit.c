@@ -263,7 +263,10 @@ START_TEST(ruler_counts_from_now_what_an_id_from_the_future_asks_for)
 		               "[[%s [upstream claude prefix none body {}]]]", ids[i]);
 		rig_inbox(&rig, text);
 		rig_answer(&rig, rig_expect(&rig, "GET prefix:none"), "~");
-		ck_assert_uint_eq(rig_group_count(rig_expect(&rig, "admit"), 'D'), 1);
+		admit = rig_expect(&rig, "admit");
+		at = rig_group(admit, 'D', &count);
+		ck_assert_uint_eq(count, 1);
+		ck_assert_ptr_nonnull(strstr(rig_word(admit, at + 2), "does not wait"));
 		rig_anew(&rig);
 	}
 }
