@@ -66,11 +66,11 @@ static const struct daemon_override overrides[] = {
 static const struct daemon program = {
 	.name = "worker",
 	.version = WARMQ_VERSION,
-	.about =
-		"Claims jobs of one pool and runs them: requests to the upstreams of\n"
-		"the configuration, or a program of yours. Keys are read from the\n"
-		"variables and files that the configuration names\n"
-		"(upstreams.<name>.key_env, key_file), and are never written anywhere.\n",
+	.about = "Claims jobs of one pool and runs them: requests to the upstreams of\n"
+		 "the configuration, or a program of yours. Keys are read from the\n"
+		 "variables and files that the configuration names\n"
+		 "(upstreams.<name>.key_env, key_file, headers_env), and are never "
+		 "written anywhere.\n",
 	.ending = "SIGTERM, SIGINT and SIGHUP: take nothing new, let running jobs end,\n"
 		  "give the rest back. A second one: give back at once.\n\n"
 		  "Exit status: 0 stopped in order, 1 failed, 2 wrong command line or\n"

@@ -85,43 +85,53 @@ take_from_file(const char *path, char ret_key[KEY_SIZE_MAX])
 	return ret_key[0] != '\0' ? 0 : ERR_NOT_FOUND;
 }
 
-/* A key with a line break would be two headers. */
+/* A key with a line break would be two headers.  The value of a header may have blanks
+ * within ("Bearer …"). */
 static bool
-is_sound(const char *key)
+is_sound(const char *key, bool may_have_blanks)
 {
-	for (; *key; key++) {
-		if ((unsigned char)*key <= ' ' || (unsigned char)*key >= 127)
+	size_t len = strlen(key);
+
+	for (size_t i = 0; i < len; i++) {
+		bool is_within = i > 0 && i + 1 < len;
+
+		if ((unsigned char)key[i] < ' ' || (unsigned char)key[i] >= 127 ||
+		    (key[i] == ' ' && !(may_have_blanks && is_within)))
 			return false;
 	}
 	return true;
 }
 
-/* Why there is no key, where it was looked for, and what to do. */
+/* Where a secret is looked for. */
+struct place {
+	const char *what; /* "a key", "the header x-…" */
+	const char *name; /* of the variable or file */
+	bool in_file;
+};
+
+/* Why there is none, where it was looked for, and what to do. */
 static void
-say_why_not(const struct config_upstream *config, bool in_file, int err,
+say_why_not(const struct config_upstream *config, const struct place *place, int err,
             char reterr[UPSTREAM_ERROR_SIZE])
 {
-	const char *place = in_file ? config->key_file : config->key_env;
-
 	if (err == ERR_MALFORMED)
 		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
-		               "The key of upstream %s contains blanks or bytes that no "
-		               "key has. Check %s.",
-		               config->name, place);
+		               "What upstream %s has as %s contains blanks or bytes that "
+		               "no key has. Check %s.",
+		               config->name, place->what, place->name);
 	else if (err == ERR_LIMIT)
-		(void)snprintf(
-			reterr, UPSTREAM_ERROR_SIZE,
-			"The key of upstream %s is longer than %d bytes. Check %s.",
-			config->name, KEY_SIZE_MAX - 1, place);
-	else if (!in_file)
-		(void)snprintf(
-			reterr, UPSTREAM_ERROR_SIZE,
-			"Upstream %s needs a key: set the environment variable %s.",
-			config->name, place);
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "What upstream %s has as %s is longer than %d bytes. "
+		               "Check %s.",
+		               config->name, place->what, KEY_SIZE_MAX - 1, place->name);
+	else if (!place->in_file)
+		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
+		               "Upstream %s needs %s: set the environment variable %s.",
+		               config->name, place->what, place->name);
 	else
 		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE,
-		               "Upstream %s needs a key: cannot read one from %s (%s).",
-		               config->name, place,
+		               "Upstream %s needs %s: cannot read one from %s (%s).",
+		               config->name, place->what, place->name,
 		               err == ERR_IO ? strerror(errno)
 		                             : "its first line is empty");
 }
@@ -132,34 +142,63 @@ take_key(const struct config_upstream *config, char ret_key[KEY_SIZE_MAX],
          char reterr[UPSTREAM_ERROR_SIZE])
 {
 	bool in_file = config->key_file[0] != '\0';
-	int err = in_file ? take_from_file(config->key_file, ret_key)
-	                  : take_from_environment(config->key_env, ret_key);
+	struct place place = { "a key", in_file ? config->key_file : config->key_env,
+		               in_file };
+	int err = in_file ? take_from_file(place.name, ret_key)
+	                  : take_from_environment(place.name, ret_key);
 
-	if (err == 0 && !is_sound(ret_key))
+	if (err == 0 && !is_sound(ret_key, false))
 		err = ERR_MALFORMED;
 	if (err < 0)
-		say_why_not(config, in_file, err, reterr);
+		say_why_not(config, &place, err, reterr);
 	return err;
+}
+
+/* A line whose end is `key`. */
+static void
+add_secret(struct upstream_list *list, struct upstream *upstream, const char *name,
+           const char *value, const char *key)
+{
+	upstream->lines[upstream->lines_count++] = add_line(
+		list->secrets, list->secrets_size, &list->secrets_used, name, value);
+	upstream->keys[upstream->keys_count++] =
+		list->secrets + list->secrets_used - 1 - strlen(key);
 }
 
 static void
 add_key(struct upstream_list *list, struct upstream *upstream, const char *key)
 {
-	static const char *const names[] = {
-		[CONFIG_AUTH_X_API_KEY] = "x-api-key",
-		[CONFIG_AUTH_BEARER] = "authorization",
-		[CONFIG_AUTH_API_KEY] = "api-key",
-	};
 	enum config_auth auth = upstream->config->auth;
 	char value[KEY_SIZE_MAX + 8];
 
 	(void)snprintf(value, sizeof value, "%s%s",
 	               auth == CONFIG_AUTH_BEARER ? "Bearer " : "", key);
-	upstream->lines[upstream->lines_count++] =
-		add_line(list->secrets, list->secrets_size, &list->secrets_used,
-	                 names[auth], value);
-	upstream->key = list->secrets + list->secrets_used - 1 - strlen(key);
+	add_secret(list, upstream, config_auth_header(auth), value, key);
 	explicit_bzero(value, sizeof value);
+}
+
+/* What is secret of "Bearer sk-…" stands behind its blank. */
+static int
+add_header_env(struct upstream_list *list, struct upstream *upstream,
+               const struct config_header *header, char reterr[UPSTREAM_ERROR_SIZE])
+{
+	char what[CONFIG_NAME_SIZE + 16], value[KEY_SIZE_MAX];
+	struct place place = { what, header->value, false };
+	int err = take_from_environment(header->value, value);
+
+	(void)snprintf(what, sizeof what, "the header %s", header->name);
+	if (err == 0 && !is_sound(value, true))
+		err = ERR_MALFORMED;
+	if (err == 0) {
+		const char *blank = strrchr(value, ' ');
+
+		add_secret(list, upstream, header->name, value,
+		           blank ? blank + 1 : value);
+	} else {
+		say_why_not(upstream->config, &place, err, reterr);
+	}
+	explicit_bzero(value, sizeof value);
+	return err;
 }
 
 static bool
@@ -167,6 +206,10 @@ has_header(const struct config_upstream *config, const char *name)
 {
 	for (size_t i = 0; i < config->headers_count; i++) {
 		if (strcasecmp(config->headers[i].name, name) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < config->headers_env_count; i++) {
+		if (strcasecmp(config->headers_env[i].name, name) == 0)
 			return true;
 	}
 	return false;
@@ -211,7 +254,14 @@ open_upstream(struct upstream_list *list, struct upstream *upstream, bool needs_
 	(void)snprintf(upstream->url, sizeof upstream->url, "%s%s%s%s", config->url,
 	               config->path, config->query[0] ? "?" : "", config->query);
 	add_lines(list, upstream);
-	if (!needs_keys || !needs_key(config))
+	if (!needs_keys)
+		return 0;
+	for (size_t i = 0; i < config->headers_env_count; i++) {
+		err = add_header_env(list, upstream, &config->headers_env[i], reterr);
+		if (err < 0)
+			return err;
+	}
+	if (!needs_key(config))
 		return 0;
 	err = take_key(config, key, reterr);
 	if (err == 0)
@@ -235,19 +285,39 @@ map_secrets(size_t size)
 	return pages;
 }
 
-/* Where the kernel shows them to other processes, too. */
+/* Where the kernel shows it to other processes, too. */
+static void
+forget_variable(const char *name)
+{
+	char *value = name[0] ? getenv(name) : NULL;
+
+	if (!value)
+		return;
+	explicit_bzero(value, strlen(value));
+	(void)unsetenv(name);
+}
+
 static void
 forget_variables(const struct config *config)
 {
 	for (size_t i = 0; i < config->upstreams_count; i++) {
-		const char *name = config->upstreams[i].key_env;
-		char *value = name[0] ? getenv(name) : NULL;
+		const struct config_upstream *upstream = &config->upstreams[i];
 
-		if (!value)
-			continue;
-		explicit_bzero(value, strlen(value));
-		(void)unsetenv(name);
+		forget_variable(upstream->key_env);
+		for (size_t j = 0; j < upstream->headers_env_count; j++)
+			forget_variable(upstream->headers_env[j].value);
 	}
+}
+
+/* One for each upstream, and one for each header of the environment. */
+static size_t
+count_secrets(const struct config *config)
+{
+	size_t count = config->upstreams_count;
+
+	for (size_t i = 0; i < config->upstreams_count; i++)
+		count += config->upstreams[i].headers_env_count;
+	return count;
 }
 
 int
@@ -262,7 +332,8 @@ upstream_open(const struct config *config, bool needs_keys,
 	list.texts_size = (count + 1) * UPSTREAM_HEADERS_MAX *
 	                  (CONFIG_NAME_SIZE + CONFIG_HEADER_SIZE + 4);
 	list.texts = malloc(list.texts_size);
-	list.secrets_size = (count + 1) * (KEY_SIZE_MAX + 64);
+	list.secrets_size =
+		(count_secrets(config) + 1) * (KEY_SIZE_MAX + CONFIG_NAME_SIZE + 16);
 	list.secrets = map_secrets(list.secrets_size);
 	if (!list.upstreams || !list.texts || !list.secrets) {
 		(void)snprintf(reterr, UPSTREAM_ERROR_SIZE, "Out of memory.");
@@ -408,12 +479,12 @@ upstream_redact(const struct upstream_list *list, char *bytes, size_t len)
 	if (len == 0)
 		return;
 	for (size_t i = 0; i < list->count; i++) {
-		const char *key = list->upstreams[i].key;
+		const struct upstream *upstream = &list->upstreams[i];
 
-		if (!key)
-			continue;
-		overwrite(bytes, len, key);
-		overwrite_escaped(bytes, len, key);
+		for (size_t j = 0; j < upstream->keys_count; j++) {
+			overwrite(bytes, len, upstream->keys[j]);
+			overwrite_escaped(bytes, len, upstream->keys[j]);
+		}
 	}
 }
 

@@ -12,15 +12,17 @@
 #include "common/io/config.h"
 
 #define UPSTREAM_ERROR_SIZE  768
-#define UPSTREAM_HEADERS_MAX (CONFIG_HEADERS_MAX + 8)
+#define UPSTREAM_HEADERS_MAX (2 * CONFIG_HEADERS_MAX + 8)
+#define UPSTREAM_KEYS_MAX    (CONFIG_HEADERS_MAX + 1)
 
 struct upstream {
 	const struct config_upstream *config;
 	enum dialect dialect;
 	char url[2 * CONFIG_TEXT_SIZE + CONFIG_TEXT_SIZE + 2]; /* base, path, query */
-	const char *lines[UPSTREAM_HEADERS_MAX]; /* "name: value", the key among them */
+	const char *lines[UPSTREAM_HEADERS_MAX]; /* "name: value", with the keys */
 	size_t lines_count;
-	const char *key; /* within one of the lines; NULL: none */
+	const char *keys[UPSTREAM_KEYS_MAX]; /* what is secret, within its line */
+	size_t keys_count;
 };
 
 struct upstream_list {

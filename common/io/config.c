@@ -177,6 +177,38 @@ query_has_secret(struct span query)
 	return false;
 }
 
+const char *
+config_auth_header(enum config_auth auth)
+{
+	static const char *const names[] = {
+		[CONFIG_AUTH_NONE] = "",
+		[CONFIG_AUTH_X_API_KEY] = "x-api-key",
+		[CONFIG_AUTH_BEARER] = "authorization",
+		[CONFIG_AUTH_API_KEY] = "api-key",
+	};
+
+	return names[auth];
+}
+
+/* True if a header with a secret would be sent twice. */
+static bool
+has_header_twice(const struct config_upstream *upstream)
+{
+	for (size_t i = 0; i < upstream->headers_env_count; i++) {
+		const char *name = upstream->headers_env[i].name;
+
+		if (strcasecmp(name, config_auth_header(upstream->auth)) == 0)
+			return true;
+		for (size_t j = 0; j < upstream->headers_count; j++)
+			if (strcasecmp(name, upstream->headers[j].name) == 0)
+				return true;
+		for (size_t j = 0; j < i; j++)
+			if (strcasecmp(name, upstream->headers_env[j].name) == 0)
+				return true;
+	}
+	return false;
+}
+
 /* What is wrong with an upstream as a whole, or NULL. */
 static const char *
 upstream_complaint(const struct config_upstream *upstream)
@@ -195,7 +227,9 @@ upstream_complaint(const struct config_upstream *upstream)
 		       "auth: none";
 	if (query_has_secret(span_from(upstream->query)))
 		return "has a query that carries a secret, which never stands in this "
-		       "file; use auth with key_env or key_file";
+		       "file; use auth with key_env or key_file, or headers_env";
+	if (has_header_twice(upstream))
+		return "has a header of headers_env a second time, or auth sets it";
 	if (upstream->usage_path[0] && upstream->dialect != CONFIG_DIALECT_RAW)
 		return "has a usage_path, which is for dialect raw only";
 	return NULL;

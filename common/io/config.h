@@ -5,8 +5,8 @@
  *   flags ── config_set ──┘
  *
  * Scheduler and worker read the same file.  It never holds a secret: an upstream names
- * the environment variable (`key_env`) or the file (`key_file`) that has its key.  A
- * missing file is fine: defaults plus flags must be enough.
+ * the environment variable (`key_env`, `headers_env`) or the file (`key_file`) that has
+ * its key.  A missing file is fine: defaults plus flags must be enough.
  *
  * One table (config_table.c) lists every key with type, limits, default as text, unit
  * and help.  It feeds the parser, the defaults, config_print and the tables in
@@ -97,6 +97,8 @@ struct config_upstream {
 	char key_file[CONFIG_TEXT_SIZE];
 	struct config_header headers[CONFIG_HEADERS_MAX];
 	size_t headers_count;
+	struct config_header headers_env[CONFIG_HEADERS_MAX]; /* value: of a variable */
+	size_t headers_env_count;
 	char account[CONFIG_NAME_SIZE]; /* budgets are per account and class */
 	char betas[CONFIG_BETAS_MAX][CONFIG_NAME_SIZE]; /* what jobs may ask for */
 	size_t betas_count;
@@ -217,6 +219,9 @@ MUST_USE int config_set(struct config *config, const char *path, struct span val
 /* Fills what depends on other keys (path by dialect, account by name, ...) and checks
  * what needs to be seen whole.  Call once, last. */
 MUST_USE int config_finish(struct config *config, struct config_error *reterr);
+
+/* The header that carries the key; "" if there is none. */
+const char *config_auth_header(enum config_auth auth);
 
 /* The host of http(s)://host[:port][/base]; ERR_MALFORMED of anything else, such as a URL
  * with a user, a query or a fragment. */

@@ -197,7 +197,7 @@ parse_value(struct parse *parse, yaml_node_t *node, const struct config_key *key
 		return parse_list(parse, node, key, base);
 	if (key->kind == CONFIG_KIND_PAIR)
 		return parse_pair(parse, node, key, base);
-	if (key->kind == CONFIG_KIND_HEADERS)
+	if (key->kind == CONFIG_KIND_HEADERS || key->kind == CONFIG_KIND_HEADERS_ENV)
 		return parse_headers(parse, node, key, base);
 
 	err = need_scalar(parse, node, &text);

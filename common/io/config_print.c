@@ -100,6 +100,7 @@ kind_text(enum config_kind kind)
 	case CONFIG_KIND_PAIR:
 		return "two patterns";
 	case CONFIG_KIND_HEADERS:
+	case CONFIG_KIND_HEADERS_ENV:
 		return "map";
 	}
 	VERIFY(false);

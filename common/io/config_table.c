@@ -71,7 +71,14 @@ const struct config_key config_table_keys[] = {
 	{ ROW(UPSTREAM, HEADERS, "headers"), LIST(config_upstream, headers),
 	  .max = CONFIG_HEADERS_MAX, .initial = "",
 	  .help = "Further headers, name and value. None that carries a secret: with "
-	          "`key`, `token`, `auth` or the like as a word of its name." },
+	          "`key`, `token`, `auth` or the like as a word of its name: those are "
+	          "for "
+	          "`headers_env`." },
+	{ ROW(UPSTREAM, HEADERS_ENV, "headers_env"), LIST(config_upstream, headers_env),
+	  .max = CONFIG_HEADERS_MAX, .initial = "",
+	  .help = "Further headers that carry a secret, such as a gateway's own key: "
+	          "name, and the environment variable of the worker that has the whole "
+	          "value." },
 	{ ROW(UPSTREAM, NAME, "account"), FIELD(config_upstream, account),
 	  .depends = "the upstream's name",
 	  .help = "Upstreams with the same account share their limits." },

@@ -32,10 +32,11 @@ enum config_kind {
 	CONFIG_KIND_MULTIPLIER, /* decimal, in thousandths */
 	CONFIG_KIND_DATE,       /* YYYY-MM-DD, its midnight in ms */
 	CONFIG_KIND_BOOL,
-	CONFIG_KIND_WORD,    /* one of `words`; stored as int, the index */
-	CONFIG_KIND_LIST,    /* of texts, into an array with a count beside it */
-	CONFIG_KIND_PAIR,    /* two texts in a list, into two neighbouring fields */
-	CONFIG_KIND_HEADERS, /* a map of names to texts */
+	CONFIG_KIND_WORD,        /* one of `words`; stored as int, the index */
+	CONFIG_KIND_LIST,        /* of texts, into an array with a count beside it */
+	CONFIG_KIND_PAIR,        /* two texts in a list, into two neighbouring fields */
+	CONFIG_KIND_HEADERS,     /* a map of names to texts */
+	CONFIG_KIND_HEADERS_ENV, /* a map of names to environment variables */
 };
 
 struct config_key {

@@ -274,6 +274,7 @@ config_value_set(const struct config_key *key, void *base, struct span text,
 		return refuse(ret_reason, ERR_MALFORMED,
 		              "must be a list of two patterns, route and upstream");
 	case CONFIG_KIND_HEADERS:
+	case CONFIG_KIND_HEADERS_ENV:
 		return refuse(ret_reason, ERR_MALFORMED,
 		              "must be a map of names to values");
 	}
@@ -345,22 +346,32 @@ config_value_names_secret(struct span name)
 	return false;
 }
 
-/* Why we would not send it, or NULL. */
-static const char *
-header_refusal(const char *name)
+static bool
+is_of_worker(const char *name)
 {
 	static const char *const ours[] = { "host",           "content-length",
 		                            "content-type",   "transfer-encoding",
 		                            "connection",     "te",
 		                            "anthropic-beta", "expect" };
 
-	if (config_value_names_secret(span_from(name)))
-		return "carries a secret, which never stands in this file; use auth with "
-		       "key_env or key_file";
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		if (strcasecmp(name, ours[i]) == 0)
-			return "is set by the worker";
-	return NULL;
+			return true;
+	return false;
+}
+
+/* Why we would not send it, or NULL. */
+static const char *
+header_refusal(const struct config_key *key, const struct config_header *header)
+{
+	bool is_variable = key->kind == CONFIG_KIND_HEADERS_ENV;
+
+	if (!is_variable && config_value_names_secret(span_from(header->name)))
+		return "carries a secret, which never stands in this file; use auth with "
+		       "key_env or key_file, or headers_env";
+	if (is_variable && !text_is_name(span_from(header->value)))
+		return "needs the name of an environment variable, not a value";
+	return is_of_worker(header->name) ? "is set by the worker" : NULL;
 }
 
 int
@@ -372,7 +383,7 @@ config_value_add_header(const struct config_key *key, void *base, struct span na
 	const char *reason;
 	int err;
 
-	VERIFY(key->kind == CONFIG_KIND_HEADERS);
+	VERIFY(key->kind == CONFIG_KIND_HEADERS || key->kind == CONFIG_KIND_HEADERS_ENV);
 	if (*count == key->max)
 		return refuse(ret_reason, ERR_LIMIT, "has too many headers");
 	if (!is_header_name(name))
@@ -382,7 +393,7 @@ config_value_add_header(const struct config_key *key, void *base, struct span na
 		err = store_text(header.value, sizeof header.value, text, ret_reason);
 	if (err < 0)
 		return err;
-	reason = header_refusal(header.name);
+	reason = header_refusal(key, &header);
 	if (reason)
 		return refuse(ret_reason, ERR_UNSUPPORTED, reason);
 	memcpy(field_of(key, base) + *count * key->size, &header, sizeof header);
@@ -405,6 +416,7 @@ config_value_initialise(const struct config_key *key, void *base)
 	switch (key->kind) {
 	case CONFIG_KIND_LIST:
 	case CONFIG_KIND_HEADERS:
+	case CONFIG_KIND_HEADERS_ENV:
 		config_value_clear(key, base);
 		return;
 	case CONFIG_KIND_PAIR:
@@ -514,6 +526,7 @@ config_value_print(const struct config_key *key, const void *base, struct buffer
 		print_list(field, key->size, 2, out);
 		break;
 	case CONFIG_KIND_HEADERS:
+	case CONFIG_KIND_HEADERS_ENV:
 		print_headers((const struct config_header *)(const void *)field,
 		              count_of(key, base), out);
 		break;

@@ -25,7 +25,8 @@ MUST_USE int config_value_append(const struct config_key *key, void *base,
  * auth and their like? */
 bool config_value_names_secret(struct span name);
 
-/* Appends a header; refuses those that carry secrets or belong to the transport. */
+/* Appends a header, or one whose value an environment variable has; refuses those that
+ * carry secrets in plain text or belong to the transport. */
 MUST_USE int config_value_add_header(const struct config_key *key, void *base,
                                      struct span name, struct span text,
                                      char ret_reason[CONFIG_VALUE_REASON_SIZE]);

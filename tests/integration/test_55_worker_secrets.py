@@ -188,3 +188,44 @@ def test_a_worker_that_crashes_leaves_no_core(store, provider, start, tmp_path):
     worker.process.returncode = -signal.SIGABRT
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGABRT
     assert not os.WCOREDUMP(status)
+
+
+GATEWAY = "gw-secret-of-the-gateway"
+GATEWAY_KEY = ("key_env: WARMQ_TEST_KEY\n    headers_env: {cf-aig-authorization: WARMQ_TEST_GATEWAY, "
+               "Ocp-Apim-Subscription-Key: WARMQ_TEST_SUBSCRIPTION}")
+
+
+def gateway_env(**more):
+    return dict(os.environ, WARMQ_TEST_KEY=KEY, WARMQ_TEST_GATEWAY=f"Bearer {GATEWAY}",
+                WARMQ_TEST_SUBSCRIPTION="su/bscri+ption", **more)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_gateways_own_secret_is_sent_and_is_nowhere_else(store, provider, start, status):
+    said = f"{GATEWAY} su\\/bscri+ption {KEY}"
+    provider.default = plain(status, json.dumps(
+        dict(MESSAGE, id="HERE") if status == 200 else
+        {"type": "error", "error": {"type": "invalid_request_error", "message": "HERE"}})
+        .replace("HERE", said).encode())
+    worker = start(key=GATEWAY_KEY, env=gateway_env())
+    jobs = family()
+    id, = enqueue(store, jobs)
+    store.open(jobs)
+    wait_until(lambda: store.result(id) is not None, "the result")
+    sent = provider.requests[0].headers
+    assert (sent["x-api-key"], sent["cf-aig-authorization"], sent["Ocp-Apim-Subscription-Key"]) \
+        == (KEY, f"Bearer {GATEWAY}", "su/bscri+ption")
+    needles = (NEEDLE, GATEWAY.encode(), b"su/bscri", b"su\\/bscri")
+    found = [place for place, data in places(store, worker, [worker.pid], [])
+             if any(needle in data for needle in needles)]
+    assert found == []
+
+
+@pytest.mark.parametrize("value", ["", "two\nlines", " blank"])
+def test_without_a_gateways_secret_no_worker_starts(store, provider, start, value):
+    env = gateway_env()
+    env["WARMQ_TEST_GATEWAY"] = value
+    worker = start(key=GATEWAY_KEY, env=env)
+    assert worker.wait() == 3
+    assert "the header cf-aig-authorization" in worker.log()
+    assert "WARMQ_TEST_GATEWAY" in worker.log() and "lines" not in worker.log()

@@ -210,6 +210,23 @@ START_TEST(config_secrets_never_stand_in_the_file)
 		               plain[i]);
 		config_destroy(parsed(text));
 	}
+	refused("upstreams: {a: {headers: {x-api-key: x}}}", ERR_UNSUPPORTED, 1,
+	        "headers_env");
+	refused("upstreams: {a: {headers_env: {x-portkey-api-key: 'sk 1'}}}",
+	        ERR_UNSUPPORTED, 1, "name of an environment variable");
+	refused("upstreams: {a: {headers_env: {Host: H}}}", ERR_UNSUPPORTED, 1,
+	        "set by the worker");
+	refused("upstreams: {a: {headers_env: H}}", ERR_MALFORMED, 1, "must be a map");
+	unfinished("upstreams: {a: {url: http://x, key_env: A, headers_env: {X-API-Key: "
+	           "B}}}",
+	           "a second time");
+	unfinished("upstreams: {a: {url: http://x, auth: none, headers: {x-v: 1}, "
+	           "headers_env: {X-V: B}}}",
+	           "a second time");
+	unfinished(
+		"upstreams: {a: {url: http://x, auth: none, headers_env: {x-v: A, X-V: "
+		"B}}}",
+		"a second time");
 	unfinished("upstreams: {a: {url: 'https://h', query: 'v=1&api-key=sk-1', auth: "
 	           "none}}",
 	           "a query that carries a secret");
