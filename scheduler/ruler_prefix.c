@@ -81,10 +81,10 @@ ruler_prefix_why(struct ruler *ruler, struct span name, bool is_early)
 
 	if (prefix && prefix->why[0])
 		return prefix->why;
-	return is_early ? "there is no named prefix of this name, and a job whose id is "
-	                  "of "
-	                  "the future does not wait for one"
-	                : "there is no named prefix of this name, and none came for 10 s";
+	if (is_early)
+		return "there is no named prefix of this name, and a job whose id is of "
+		       "the future does not wait for one";
+	return "there is no named prefix of this name, and none came for 10 s";
 }
 
 static void
