@@ -274,6 +274,7 @@ mix_budget(uint64_t *hash, const struct command_budget *budget)
 	mix(hash, budget->parked_until_ms);
 	for (int i = 0; i < EVENT_BUCKET_COUNT; i++)
 		mix(hash, budget->limits[i]);
+	mix(hash, budget->learned);
 }
 
 static void

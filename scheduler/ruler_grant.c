@@ -123,6 +123,7 @@ write_budget(struct ruler *ruler, const struct command_budget *it, struct call_l
 		.limit_requests = (int64_t)it->limits[EVENT_BUCKET_REQUESTS],
 		.limit_input = (int64_t)it->limits[EVENT_BUCKET_INPUT],
 		.limit_output = (int64_t)it->limits[EVENT_BUCKET_OUTPUT],
+		.learned = it->learned,
 	};
 
 	protocol_call_grant_budget(out, &budget);

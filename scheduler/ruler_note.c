@@ -216,6 +216,17 @@ seconds_to(uint64_t at_ms, uint64_t now_ms)
 	return (at_ms - MIN(at_ms, now_ms) + 999) / 1000;
 }
 
+static void
+say_limit(struct ruler *ruler, struct ruler_note *note, const char *what,
+          unsigned long long limit)
+{
+	if (limit > 0)
+		say_of(ruler, note, "the provider allows %llu %s a minute", limit, what);
+	else
+		say_of(ruler, note, "no limit of %s is kept: answers tell none any more",
+		       what);
+}
+
 /* Of a model, a budget or a family. */
 static void
 say_other(struct ruler *ruler, uint64_t now_ms, const struct command_note *it,
@@ -259,8 +270,7 @@ say_other(struct ruler *ruler, uint64_t now_ms, const struct command_note *it,
 		       seconds, b);
 		return;
 	case COMMAND_NOTE_LIMIT:
-		say_of(ruler, note, "the provider allows %llu %s a minute", b,
-		       bucket_text(a));
+		say_limit(ruler, note, bucket_text(a), b);
 		return;
 	case COMMAND_NOTE_OVERDUE:
 		note->level = RULER_WARNING;

@@ -533,6 +533,26 @@ field_of(const struct reply *reply, const char *name)
 	return 0;
 }
 
+/* Those that were configured are not: another configuration may rule now.  And what an
+ * address has told says nothing of another one. */
+static void
+read_learned(const struct ruler *ruler, const struct ruler_budget_name *budget,
+             const struct reply *reply, uint64_t limits[EVENT_BUCKET_COUNT])
+{
+	static const char *const FIELDS[EVENT_BUCKET_COUNT] = {
+		[EVENT_BUCKET_REQUESTS] = "r.limit",
+		[EVENT_BUCKET_INPUT] = "i.limit",
+		[EVENT_BUCKET_OUTPUT] = "o.limit",
+	};
+	uint64_t learned = field_of(reply, "learned");
+
+	if (ruler_address_is_new(ruler, span_from(budget->name)))
+		return;
+	for (uint32_t i = 0; i < EVENT_BUCKET_COUNT; i++)
+		if (learned >> i & 1)
+			limits[i] = field_of(reply, FIELDS[i]);
+}
+
 void
 ruler_rebuild_on_budget(struct ruler *ruler, uint64_t now_ms, uint32_t index,
                         const struct reply *reply)
@@ -545,9 +565,7 @@ ruler_rebuild_on_budget(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	it->pace = (uint32_t)MIN(field_of(reply, "pace"), UINT32_MAX);
 	it->in_flight = (uint32_t)MIN(field_of(reply, "in_flight"), UINT32_MAX);
 	it->parked_until_ms = field_of(reply, "parked_until");
-	it->limits[EVENT_BUCKET_REQUESTS] = field_of(reply, "r.limit");
-	it->limits[EVENT_BUCKET_INPUT] = field_of(reply, "i.limit");
-	it->limits[EVENT_BUCKET_OUTPUT] = field_of(reply, "o.limit");
+	read_learned(ruler, &ruler->known.budgets[index], reply, it->limits);
 	if (reply->kind == REPLY_ARRAY && reply->count > 0)
 		ruler_core_tell(ruler, now_ms, &event);
 	ruler->rebuild.budget++;

@@ -421,6 +421,7 @@ protocol_call_grant_budget(struct call_list *list,
 	add_kept(list, budget->limit_requests);
 	add_kept(list, budget->limit_input);
 	add_kept(list, budget->limit_output);
+	add_unsigned(list, budget->learned);
 }
 
 void

@@ -85,6 +85,8 @@ struct protocol_grant_budget {
 	struct span budget;
 	int64_t pace, parked_until_ms;
 	int64_t limit_requests, limit_input, limit_output; /* per minute */
+	uint64_t learned; /* bits 1, 2, 4: that limit was told by answers, not configured
+	                   */
 };
 
 /* Opens FCALL warmq_<function> 1 <ns>:meta 1 …; the rest is the caller's. */

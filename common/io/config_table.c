@@ -127,7 +127,8 @@ const struct config_key config_table_keys[] = {
 
 	{ ROW(CLASS_LIMIT, INTEGER, "rpm"), FIELD(config_class_limit, rpm),
 	  .max = UINT32_MAX, .initial = "0",
-	  .help = "Requests per minute; 0 = learn it from the provider's headers." },
+	  .help = "Requests per minute; 0 = learn it from the provider's headers, "
+	          "and none where they do not tell it." },
 	{ ROW(CLASS_LIMIT, INTEGER, "itpm"), FIELD(config_class_limit, itpm),
 	  .max = (uint64_t)1 << 40, .initial = "0", .help = "Input tokens per minute." },
 	{ ROW(CLASS_LIMIT, INTEGER, "otpm"), FIELD(config_class_limit, otpm),

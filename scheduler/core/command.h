@@ -65,6 +65,8 @@ struct command_budget {
 	uint32_t pace;                       /* starts in flight; 0 = no bound */
 	uint64_t parked_until_ms;            /* 0 = not parked; or COMMAND_KEEP */
 	uint64_t limits[EVENT_BUCKET_COUNT]; /* per minute; 0 = none */
+	uint32_t learned; /* by bucket, lowest first: answers told it, nobody configured
+	                     it */
 };
 
 struct command_glance {

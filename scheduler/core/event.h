@@ -160,7 +160,7 @@ struct event_recovered_budget {
 	uint32_t pace;
 	uint32_t in_flight;
 	uint64_t parked_until_ms;
-	uint64_t limits[EVENT_BUCKET_COUNT];
+	uint64_t limits[EVENT_BUCKET_COUNT]; /* those that answers had told; 0 = none */
 };
 
 /* How a command ended.  UNKNOWN: the connection died after the write. */

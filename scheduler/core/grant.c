@@ -253,6 +253,7 @@ emit_pacers(struct core *core, struct command_list *out)
 			pacer->park_dirty ? pacer->parked_ms : COMMAND_KEEP;
 		for (uint32_t bucket = 0; bucket < EVENT_BUCKET_COUNT; bucket++)
 			budget->limits[bucket] = pacer_limit(pacer, bucket);
+		budget->learned = pacer_learned(pacer);
 		pacer->park_flight = pacer->park_dirty;
 		pacer->dirty = pacer->park_dirty = false;
 		pacer->flight = true;

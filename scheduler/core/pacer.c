@@ -25,6 +25,17 @@ pacer_limit(const struct pacer *pacer, enum event_bucket bucket)
 	                                     : pacer->learned[bucket];
 }
 
+uint32_t
+pacer_learned(const struct pacer *pacer)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < EVENT_BUCKET_COUNT; i++)
+		if (pacer->configured[i] == 0 && pacer->learned[i] > 0)
+			bits |= UINT32_C(1) << i;
+	return bits;
+}
+
 static uint32_t
 pace_max(const struct pacer *pacer)
 {
@@ -129,19 +140,34 @@ pacer_recover(struct core *core, const struct event_recovered_budget *budget)
 	memcpy(pacer->learned, budget->limits, sizeof pacer->learned);
 }
 
+/* Whether what was learned of this bucket is another now. */
+static bool
+learn(struct pacer *pacer, uint32_t bucket, uint64_t limit, bool is_answer)
+{
+	VERIFY(bucket < EVENT_BUCKET_COUNT);
+	VERIFY(pacer->silent[bucket] < PACER_SILENT_MAX);
+	if (limit == 0 || limit == EVENT_UNKNOWN) {
+		if (!is_answer || pacer->learned[bucket] == 0 ||
+		    ++pacer->silent[bucket] < PACER_SILENT_MAX)
+			return false;
+		limit = 0;
+	}
+	pacer->silent[bucket] = 0;
+	if (limit == pacer->learned[bucket])
+		return false;
+	pacer->learned[bucket] = limit;
+	return true;
+}
+
 static void
 take_limits(struct core *core, struct pacer *pacer,
-            const uint64_t limits[EVENT_BUCKET_COUNT])
+            const uint64_t limits[EVENT_BUCKET_COUNT], bool is_answer)
 {
 	for (uint32_t i = 0; i < EVENT_BUCKET_COUNT; i++) {
-		if (limits[i] == 0 || limits[i] == EVENT_UNKNOWN ||
-		    limits[i] == pacer->learned[i])
-			continue;
-		pacer->learned[i] = limits[i];
-		if (pacer->configured[i] > 0)
+		if (!learn(pacer, i, limits[i], is_answer) || pacer->configured[i] > 0)
 			continue;
 		MARK(pacer_learns_a_limit);
-		note_id(core, COMMAND_NOTE_LIMIT, pacer->id, i, limits[i]);
+		note_id(core, COMMAND_NOTE_LIMIT, pacer->id, i, pacer->learned[i]);
 		pacer->dirty = true;
 	}
 }
@@ -186,7 +212,7 @@ pacer_take_byte(struct core *core, uint32_t index, uint64_t sent_ms, uint64_t fi
 	VERIFY(index < core->pacers_count);
 	VERIFY(first_ms == 0 || first_ms >= sent_ms);
 	VERIFY(sent_ms <= core->now_ms);
-	take_limits(core, pacer, limits);
+	take_limits(core, pacer, limits, sent_ms > 0);
 	if (sent_ms == 0)
 		return;
 	pacer->heard_ms = core->now_ms;

@@ -16,14 +16,16 @@
  * minutes, so a switch of family does not ramp again.
  *
  * Buckets of requests and tokens are kept in Redis and checked by `claim`; the pacer
- * only tells their limits: configured, or learned from answers. */
+ * only tells their limits: configured, or learned from answers.  A learned one that
+ * PACER_SILENT_MAX answers in a row do not tell any more is forgotten. */
 #ifndef SCHEDULER_CORE_PACER_H
 #define SCHEDULER_CORE_PACER_H
 
 #include "common/base.h"
 #include "scheduler/core/event.h"
 
-#define PACER_PACE_MAX 99999
+#define PACER_PACE_MAX   99999
+#define PACER_SILENT_MAX 32 /* some answers of a gateway come without its headers */
 
 struct core;
 
@@ -31,6 +33,8 @@ struct pacer {
 	struct id128 id;
 	uint64_t configured[EVENT_BUCKET_COUNT]; /* 0 = not */
 	uint64_t learned[EVENT_BUCKET_COUNT];
+	uint8_t silent[EVENT_BUCKET_COUNT]; /* answers in a row without what was learned
+	                                     */
 	uint32_t pace_max;
 
 	uint32_t pace;
@@ -85,6 +89,8 @@ bool pacer_is_parked(const struct core *core, const struct pacer *pacer);
 
 /* The limit in force; 0 = none. */
 uint64_t pacer_limit(const struct pacer *pacer, enum event_bucket bucket);
+/* Which of them answers have told: one bit each, the lowest for the first bucket. */
+uint32_t pacer_learned(const struct pacer *pacer);
 
 /* The work of its families changed by this much. */
 void pacer_weigh(struct core *core, uint32_t index, uint32_t before, uint32_t after);

@@ -7,7 +7,7 @@
 local LISTS
 do
 
-local LANE_ARGS, BUDGET_ARGS = 19, 6
+local LANE_ARGS, BUDGET_ARGS = 19, 7
 
 -- rule nonce lease_ms
 local function rule()
@@ -256,6 +256,7 @@ local function budget_grant(at, pools, granted)
 	local n = #args
 	args[n + 1], args[n + 2], args[n + 3], args[n + 4] = 'limited', limited, 'begin', '1'
 	args[n + 5], args[n + 6] = 'look', '1'
+	args[n + 7], args[n + 8] = 'learned', format('%d', number_at(at + 6, 'learned', 7))
 	return args
 end
 

@@ -281,8 +281,9 @@ class Store:
         return self.ok("grant", self.owner, cursor, 1, *words, len(budgets),
                        *[w for row in budgets for w in row])[0]
 
-    def grant_budget(self, budget, pace="-", parked="-", r="-", i="-", o="-"):
-        self.ok("grant", self.owner, "-", 0, 1, budget, pace, parked, r, i, o)
+    def grant_budget(self, budget, pace="-", parked="-", r="-", i="-", o="-",
+                     learned=0):
+        self.ok("grant", self.owner, "-", 0, 1, budget, pace, parked, r, i, o, learned)
 
     def open(self, family, window=1000, **values):
         for lane in family.lanes:

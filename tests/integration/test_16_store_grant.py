@@ -198,11 +198,11 @@ def test_a_limit_learned_late_counts_what_is_in_flight(store):
     store.open(family, p=1000)
     worker = Worker(store)
     assert len(worker.claim(0, 1).jobs) == 2
-    store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120]])
+    store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120, 0]])
     budget = store.budget()
     assert [float(budget[name]) for name in ("r.level", "i.level", "o.level")] == [
         10 - 2, 6000 - 2 * 1100, 120 - 2 * 50]
-    store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120]])
+    store.grant(family.lane, budgets=[["acme:large", 0, "-", 10, 6000, 120, 0]])
     assert float(store.budget()["o.level"]) == 20, "only once"
 
 

@@ -55,7 +55,7 @@ CALLS = {
     "admit": lambda store, s: admit_more(store, s),
     "grant": lambda store, s: store.ok(
         "grant", store.owner, "0-1", 1, s["root"].lane, "", s["root"].id, "main", "acme:large",
-        1, 2, OPEN, 0, 0, 0, 10, 1, NEVER, 10, 60000, 0, 0, 0, 1, "acme:large", 50, 0, 0, 0, 0),
+        1, 2, OPEN, 0, 0, 0, 10, 1, NEVER, 10, 60000, 0, 0, 0, 1, "acme:large", 50, 0, 0, 0, 0, 0),
     "glance": lambda store, s: store.ok("glance", s["family"].id),
     "count": lambda store, s: store.ok("count"),
     "reap": lambda store, s: store.reap(),

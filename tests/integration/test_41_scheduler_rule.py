@@ -391,3 +391,27 @@ def test_a_taken_port_is_told_with_advice(server, scheduler):
     second.start(wait=False)
     assert second.process.wait(timeout=120) == 1
     assert "--listen" in second.log
+
+
+def budget_of(inbox):
+    keys = "limited", "r.limit", "i.limit", "learned"
+    return dict(zip(keys, inbox.redis.hmget(inbox.key("budget:claude:sonnet"), keys)))
+
+
+def test_a_limit_that_is_not_configured_any_more_is_none_and_a_learned_one_stays(server, inbox):
+    """A ruler took what it found in Redis for learned: 6 a minute for ever."""
+    limits = "markers: auto\n    class_limits:\n      sonnet: {rpm: 6}"
+    with Scheduler(server, config=CONFIG.replace("markers: auto", limits)) as first:
+        admitted(inbox, inbox.add(upstream="claude", body=body("short")))
+        wait_until(lambda: budget_of(inbox)["r.limit"] == "6", "the limit to be told")
+        worker = Worker(inbox, pool="default")
+        job, = worker.claim(0).jobs
+        worker.begin(job, f"{inbox.now()} {inbox.now()} 0 0 10 - i=45000")
+        wait_until(lambda: budget_of(inbox)["i.limit"] == "45000", "the other one to be learned")
+        assert budget_of(inbox)["learned"] == "2"
+        first.terminate()
+    with Scheduler(server):
+        wait_until(lambda: budget_of(inbox)["r.limit"] == "0", "the limit to be gone")
+        assert budget_of(inbox) == {"limited": "1", "r.limit": "0", "i.limit": "45000",
+                                    "learned": "2"}
+        worker.settle([job], usage=f"{inbox.now()} {inbox.now()} 0 0 10 5")

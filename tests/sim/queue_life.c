@@ -386,6 +386,7 @@ call_grant(struct queue_life *life)
 	add(life, "%u", prng_chance(&life->prng, 300) ? 600 : 0);
 	add(life, "%u", prng_chance(&life->prng, 300) ? 90000 : 0);
 	add(life, "0");
+	add(life, "%u", below(life, 9));
 	return give(life, false);
 }
 

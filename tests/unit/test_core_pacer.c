@@ -353,6 +353,35 @@ START_TEST(pacer_learns_limits_from_answers_unless_they_are_configured)
 }
 END_TEST
 
+/* As behind a gateway that hands the headers on of some answers only, and then of none.
+ */
+START_TEST(pacer_forgets_a_learned_limit_that_no_answer_tells_any_more)
+{
+	struct core_rig *rig = fresh(200);
+	const uint64_t seen[EVENT_BUCKET_COUNT] = { 600, 450000, 0 };
+	const uint64_t fewer[EVENT_BUCKET_COUNT] = { 0, 450000, 0 };
+	const uint64_t now_ms = rig->core->now_ms;
+	struct pacer *pacer = pacer_of(rig);
+
+	pacer_take_byte(rig->core, 0, now_ms, now_ms, seen);
+	for (int i = 1; i < PACER_SILENT_MAX; i++)
+		pacer_take_byte(rig->core, 0, now_ms, now_ms, fewer);
+	pacer_take_byte(rig->core, 0, now_ms, now_ms, seen);
+	for (int i = 1; i < PACER_SILENT_MAX; i++)
+		pacer_take_byte(rig->core, 0, now_ms, now_ms, fewer);
+	pacer_take_byte(rig->core, 0, 0, 0, fewer); /* no answer */
+	ck_assert_uint_eq(pacer_limit(pacer, EVENT_BUCKET_REQUESTS), 600);
+	ck_assert_uint_eq(pacer_learned(pacer), 3);
+	pacer->dirty = false;
+	pacer_take_byte(rig->core, 0, now_ms, now_ms, fewer);
+	ck_assert_uint_eq(pacer_limit(pacer, EVENT_BUCKET_REQUESTS), 0);
+	ck_assert_uint_eq(pacer_limit(pacer, EVENT_BUCKET_INPUT), 450000);
+	ck_assert_uint_eq(pacer_learned(pacer), 2);
+	ck_assert(pacer->dirty);
+	core_rig_free(rig);
+}
+END_TEST
+
 START_TEST(pacer_never_goes_beyond_its_own_bound)
 {
 	struct core_rig *rig = fresh(200);
@@ -400,4 +429,5 @@ SUITE_MAIN("core_pacer", pacer_doubles_with_the_first_byte_of_each_step,
            pacer_a_park_that_comes_behind_its_end_is_ended_again,
            pacer_an_older_park_never_shortens_a_longer_one,
            pacer_learns_limits_from_answers_unless_they_are_configured,
+           pacer_forgets_a_learned_limit_that_no_answer_tells_any_more,
            pacer_never_goes_beyond_its_own_bound, pacer_an_unknown_outcome_is_said_again)

@@ -123,7 +123,9 @@ START_TEST(protocol_call_grant_keeps_what_is_not_named)
 		.ticket_deadline_ms = PROTOCOL_KEEP,
 		.marks = 1,
 	};
-	struct protocol_grant_budget budget = { SPAN("b"), 32, PROTOCOL_KEEP, 1, 2, 3 };
+	struct protocol_grant_budget budget = {
+		SPAN("b"), 32, PROTOCOL_KEEP, 1, 2, 3, 5
+	};
 
 	protocol_call_grant(list, 1, SPAN("w"), SPAN("5:ab"), SPAN("9-0"), 1);
 	protocol_call_grant_lane(list, &grant);
@@ -131,7 +133,7 @@ START_TEST(protocol_call_grant_keeps_what_is_not_named)
 	protocol_call_grant_budget(list, &budget);
 	assert_words(list, 0,
 	             "FCALL warmq_grant 1 w:meta 1 5:ab 9-0 1 " LANE
-	             " '' x p b 3 4 1 0 1 1 - 2 - - 5 0 - 1 1 b 32 - 1 2 3");
+	             " '' x p b 3 4 1 0 1 1 - 2 - - 5 0 - 1 1 b 32 - 1 2 3 5");
 }
 END_TEST
 
