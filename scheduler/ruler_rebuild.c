@@ -533,11 +533,9 @@ field_of(const struct reply *reply, const char *name)
 	return 0;
 }
 
-/* Those that were configured are not: another configuration may rule now.  And what an
- * address has told says nothing of another one. */
+/* Those that were configured are not: another configuration may rule now. */
 static void
-read_learned(const struct ruler *ruler, const struct ruler_budget_name *budget,
-             const struct reply *reply, uint64_t limits[EVENT_BUCKET_COUNT])
+read_learned(const struct reply *reply, uint64_t limits[EVENT_BUCKET_COUNT])
 {
 	static const char *const FIELDS[EVENT_BUCKET_COUNT] = {
 		[EVENT_BUCKET_REQUESTS] = "r.limit",
@@ -546,8 +544,6 @@ read_learned(const struct ruler *ruler, const struct ruler_budget_name *budget,
 	};
 	uint64_t learned = field_of(reply, "learned");
 
-	if (ruler_address_is_new(ruler, span_from(budget->name)))
-		return;
 	for (uint32_t i = 0; i < EVENT_BUCKET_COUNT; i++)
 		if (learned >> i & 1)
 			limits[i] = field_of(reply, FIELDS[i]);
@@ -565,7 +561,9 @@ ruler_rebuild_on_budget(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 	it->pace = (uint32_t)MIN(field_of(reply, "pace"), UINT32_MAX);
 	it->in_flight = (uint32_t)MIN(field_of(reply, "in_flight"), UINT32_MAX);
 	it->parked_until_ms = field_of(reply, "parked_until");
-	read_learned(ruler, &ruler->known.budgets[index], reply, it->limits);
+	read_learned(reply, it->limits);
+	it->moved =
+		ruler_address_is_new(ruler, span_from(ruler->known.budgets[index].name));
 	if (reply->kind == REPLY_ARRAY && reply->count > 0)
 		ruler_core_tell(ruler, now_ms, &event);
 	ruler->rebuild.budget++;

@@ -161,6 +161,7 @@ struct event_recovered_budget {
 	uint32_t in_flight;
 	uint64_t parked_until_ms;
 	uint64_t limits[EVENT_BUCKET_COUNT]; /* those that answers had told; 0 = none */
+	bool moved; /* to another address or key, of which all this says nothing */
 };
 
 /* How a command ended.  UNKNOWN: the connection died after the write. */

@@ -122,7 +122,8 @@ pacer_configure(struct core *core, const struct event_budget *budget)
 	pacer_arm(core, index);
 }
 
-/* The pace found in Redis was reached on evidence: it need not be earned again. */
+/* The pace found in Redis was reached on evidence: it need not be earned again, unless
+ * requests go elsewhere now. */
 void
 pacer_recover(struct core *core, const struct event_recovered_budget *budget)
 {
@@ -132,6 +133,10 @@ pacer_recover(struct core *core, const struct event_recovered_budget *budget)
 	if (index == LIST_NONE)
 		return;
 	pacer = &core->pacers[index];
+	if (budget->moved) {
+		pacer->dirty = pacer->park_dirty = true; /* as somebody unparks it */
+		return;
+	}
 	if (budget->pace > 0)
 		pacer->pace = MIN(budget->pace, pace_max(pacer));
 	pacer->peak = pacer->pace;

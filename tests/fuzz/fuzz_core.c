@@ -281,6 +281,8 @@ read_recovery(struct input *input, struct event *event)
 		event->recovered_budget.in_flight = column(input, 100000);
 		event->recovered_budget.parked_until_ms = number(input);
 		read_limits(input, event->recovered_budget.limits);
+		event->recovered_budget.moved =
+			event->recovered_budget.parked_until_ms % 8 == 7;
 		break;
 	default:
 		break;

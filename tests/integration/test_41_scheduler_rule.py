@@ -394,7 +394,7 @@ def test_a_taken_port_is_told_with_advice(server, scheduler):
 
 
 def budget_of(inbox):
-    keys = "limited", "r.limit", "i.limit", "learned"
+    keys = "limited", "r.limit", "i.limit", "learned", "parked_until"
     return dict(zip(keys, inbox.redis.hmget(inbox.key("budget:claude:sonnet"), keys)))
 
 
@@ -413,5 +413,25 @@ def test_a_limit_that_is_not_configured_any_more_is_none_and_a_learned_one_stays
     with Scheduler(server):
         wait_until(lambda: budget_of(inbox)["r.limit"] == "0", "the limit to be gone")
         assert budget_of(inbox) == {"limited": "1", "r.limit": "0", "i.limit": "45000",
-                                    "learned": "2"}
+                                    "learned": "2", "parked_until": None}
         worker.settle([job], usage=f"{inbox.now()} {inbox.now()} 0 0 10 5")
+
+
+def test_what_an_account_was_told_at_another_address_is_forgotten(server, inbox):
+    """A new key was parked for half an hour, since the old one had reached its spend cap."""
+    with Scheduler(server) as first:
+        ids = [inbox.add(upstream="claude", body=body("short")) for _ in range(2)]
+        admitted(inbox, ids[-1])
+        worker = Worker(inbox, pool="default")
+        job, = worker.claim(0).jobs
+        worker.begin(job, f"{inbox.now()} {inbox.now()} 0 0 10 - i=45000")
+        wait_until(lambda: budget_of(inbox)["i.limit"] == "45000", "the limit to be learned")
+        first.terminate()
+    inbox.redis.hset(inbox.key("budget:claude:sonnet"), "parked_until", inbox.now() + 1800000)
+    assert worker.claim(1).jobs == []
+    with Scheduler(server, config=CONFIG.replace("markers: auto", "markers: auto\n    key_env: B"
+                                                 ).replace("auth: none", "auth: bearer", 1)):
+        wait_until(lambda: budget_of(inbox)["parked_until"] == "0", "the account to be free")
+        assert budget_of(inbox) == {"limited": "0", "r.limit": "0", "i.limit": "0",
+                                    "learned": "0", "parked_until": "0"}
+        assert [job.id for job in worker.claim(1).jobs] == ids[1:]

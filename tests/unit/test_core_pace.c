@@ -145,8 +145,36 @@ START_TEST(core_pace_that_was_reached_survives_a_restart)
 }
 END_TEST
 
+START_TEST(core_pace_of_an_account_that_has_moved_is_earned_anew)
+{
+	const struct id128 id = { 1, 2 };
+	struct core_config config = core_rig_config();
+	const struct event budget = { .kind = EVENT_BUDGET, .budget.id = id };
+	const struct event found = {
+		.kind = EVENT_RECOVERED_BUDGET,
+		.recovered_budget = { .id = id,
+		                      .pace = 256,
+		                      .parked_until_ms = 1800001800000,
+		                      .limits = { 6, 0, 0 },
+		                      .moved = true },
+	};
+	struct core_budget_view view;
+	void *memory = aligned_alloc(64, (core_size(&config) + 63) / 64 * 64);
+	struct core *core = core_init(memory, core_size(&config), &config);
+
+	tell(core, 0, &budget);
+	tell(core, 1800000000000, &found);
+	ck_assert_int_eq(core_budget_view(core, id, &view), 0);
+	ck_assert_uint_eq(view.pace, 32);
+	ck_assert_uint_eq(view.limits[EVENT_BUCKET_REQUESTS], 0);
+	ck_assert_uint_eq(view.parked_until_ms, 0);
+	free(memory);
+}
+END_TEST
+
 SUITE_MAIN("core_pace", core_pace_rises_within_round_trips_however_families_get_warm,
            core_pace_rises_not_faster_than_the_round_trip,
            core_pace_rises_also_if_the_clock_of_a_worker_is_behind,
            core_pace_of_little_work_is_no_evidence_for_much,
+           core_pace_of_an_account_that_has_moved_is_earned_anew,
            core_pace_that_was_reached_survives_a_restart)
