@@ -469,13 +469,6 @@ ruler_rebuild_on_moved(struct ruler *ruler, uint64_t now_ms, uint32_t index,
 
 /* ---- lanes and budgets ----------------------------------------------------------- */
 
-/* Until when it can be read; what is open at another address never could be here. */
-static uint64_t
-readable_until(const struct ruler *ruler, const struct protocol_lane *record)
-{
-	return ruler_address_is_new(ruler, record->budget) ? 0 : record->until_ms;
-}
-
 static void
 recover_lane(struct ruler *ruler, uint64_t now_ms, struct protocol_lane_id id,
              const struct protocol_lane *record)
@@ -490,11 +483,12 @@ recover_lane(struct ruler *ruler, uint64_t now_ms, struct protocol_lane_id id,
 			.credits = record->credits,
 			.role = (enum lane_role)record->credit_role,
 			.in_use = record->in_use,
-			.until_ms = readable_until(ruler, record),
+			.until_ms = record->until_ms,
 			.life_ms = record->life_ms,
 			.p = (uint32_t)record->tokens,
 			.ticket = (enum lane_ticket)record->ticket,
 			.rank = (uint32_t)record->rank,
+			.moved = ruler_address_is_new(ruler, record->budget),
 		},
 	};
 

@@ -146,13 +146,15 @@ struct event_lane {
 	uint32_t credits;
 	enum lane_role role;
 	uint32_t in_use;
-	uint64_t until_ms; /* 0: it is open for an address to which nothing goes any more;
-	                      no hit sent until now says anything */
+	uint64_t until_ms;
 	uint64_t life_ms;
 	uint32_t p;
 	enum lane_ticket ticket;
 	uint32_t window;
 	uint32_t rank;
+	bool moved; /* requests go to another address now: what could be read says
+	               nothing, nor what was learned of reading, nor a hit sent until now
+	             */
 };
 
 struct event_recovered_budget {

@@ -32,6 +32,14 @@ is_learned(enum lane_reason reason)
 	       reason == LANE_REASON_UNKNOWN_USAGE;
 }
 
+/* Whether its gate says what was seen at an address to which nothing goes any more. */
+static bool
+is_of_elsewhere(const struct event_lane *event)
+{
+	return event->moved && (event->gate == LANE_OPEN || event->gate == LANE_BYPASS ||
+	                        event->gate == LANE_LEAKY);
+}
+
 /* Brings a lane that gates to the state in which Redis has it. */
 static void
 restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
@@ -41,6 +49,10 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 	VERIFY(core->recovering);
 	VERIFY(event->gate <= LANE_GATE_COUNT);
 	VERIFY(lane->gate == LANE_CLOSED);
+	if (is_of_elsewhere(event)) {
+		lane->suspect_ms = core->now_ms;
+		return;
+	}
 	switch (event->gate) {
 	case LANE_WRITING:
 		lane_move(core, index, LANE_WRITING, LANE_REASON_NONE);
@@ -51,8 +63,6 @@ restore_gate(struct core *core, uint32_t index, const struct event_lane *event)
 		lane_move(core, index, LANE_CHECKING, LANE_REASON_NONE);
 		break;
 	case LANE_OPEN:
-		if (event->until_ms == 0)
-			lane->suspect_ms = core->now_ms;
 		if (event->until_ms <= core->now_ms)
 			break;
 		lane->until_ms =

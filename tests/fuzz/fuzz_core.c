@@ -200,6 +200,7 @@ read_lane(struct input *input, struct event_lane *it)
 	it->ticket = (enum lane_ticket)choice(input, LANE_TICKET_COUNT);
 	it->window = column(input, 100000);
 	it->rank = column(input, 100000000);
+	it->moved = it->life_ms % 8 == 7;
 }
 
 static void

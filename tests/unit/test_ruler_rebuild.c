@@ -51,10 +51,10 @@ START_TEST(ruler_finds_again_which_places_are_marked)
 }
 END_TEST
 
-/* The gate of that lane in the first grant behind what `meta` has of its upstream's
- * place; '-' if there was none. */
+/* The gate of a lane, found with that one and its reason, in the first grant behind what
+ * `meta` has of its upstream's place; '-' if there was none. */
 static char
-gate_after(const char *places, uint64_t place)
+gate_after(const char *places, uint64_t place, const char *gate)
 {
 	char meta[200], lanes[400];
 
@@ -63,12 +63,11 @@ gate_after(const char *places, uint64_t place)
 	(void)snprintf(meta, sizeof(meta),
 	               "[0123456789abcdef0123456789abcdef '5-0 0' 1-0 on ~ ~ %s]",
 	               places);
-	(void)snprintf(
-		lanes, sizeof(lanes),
-		"[0 [" SYSTEM ".0 '130000000000300000000099999"
-		"10000000%014llu0000400000002900000%028d|default|claude:large|" SYSTEM
-		"|" SYSTEM "|']]",
-		(unsigned long long)rig.now_ms + 200000, 0);
+	(void)snprintf(lanes, sizeof(lanes),
+	               "[0 [" SYSTEM ".0 '1%s0000000003000000000"
+	               "9999910000000%014llu0000400000002900000%028d|default|claude:"
+	               "large|" SYSTEM "|" SYSTEM "|']]",
+	               gate, (unsigned long long)rig.now_ms + 200000, 0);
 	rig_take_rule(&rig);
 	rig_answer(&rig, rig_expect(&rig, "reap"), "[OK 1000 0 0 0]");
 	rig_answer(&rig, rig_expect(&rig, "HMGET meta"), meta);
@@ -105,18 +104,21 @@ START_TEST(ruler_takes_for_cold_what_was_written_at_another_place)
 
 	/* the first one that looks finds nothing to compare with, and keeps what it has
 	 */
-	ck_assert_int_ne(gate_after("~", 7), '0');
+	ck_assert_int_ne(gate_after("~", 7, "30"), '0');
 	ck_assert(!rig_has_said(&rig, "go elsewhere than before"));
 	stored = stored_places();
 	ck_assert_ptr_nonnull(stored);
-	ck_assert_int_ne(gate_after(stored, 7), '0');
+	ck_assert_int_ne(gate_after(stored, 7, "30"), '0');
 	ck_assert_ptr_null(stored_places());
-	ck_assert_int_eq(gate_after(stored, 8), '0');
+	ck_assert_int_eq(gate_after(stored, 8, "41"), '0');
+	ck_assert_int_eq(gate_after(stored, 8, "55"), '0');
+	ck_assert_int_eq(gate_after(stored, 8, "30"), '0');
 	ck_assert(rig_has_said(&rig, "requests of claude go elsewhere than before"));
 	free(stored);
 	stored = stored_places();
 	ck_assert_ptr_nonnull(stored);
-	ck_assert_int_ne(gate_after(stored, 8), '0');
+	ck_assert_int_ne(gate_after(stored, 8, "30"), '0');
+	ck_assert_int_ne(gate_after(stored, 8, "41"), '0');
 	free(stored);
 }
 END_TEST
