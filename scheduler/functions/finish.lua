@@ -116,6 +116,23 @@ function payload.to_slim(id)
 	return fields ~= nil
 end
 
+local HINTS = { 'reply', 'ref', 'traceparent' }
+local HINTS_MAX = 65536 -- bytes that are read for them
+
+-- The job's own fields win over the flat ones beside it; null is none.
+local function hints_overlay(hints, decode, text)
+	local fine, job
+	if decode and text and #text < HINTS_MAX then
+		fine, job = pcall(decode, text)
+	end
+	for i = 1, fine and type(job) == 'table' and #HINTS or 0 do
+		local own = job[HINTS[i]]
+		if type(own) == 'string' then
+			hints[HINTS[i]] = own
+		end
+	end
+end
+
 -- `reply`, `ref` and `traceparent` of a job, where they can be found without knowing its
 -- dialect; `text`: its slim payload, if that is not stored yet.
 function payload.hints(id, slim, text)
@@ -138,13 +155,8 @@ function payload.hints(id, slim, text)
 	for i = 1, #fields - 1, 2 do
 		hints[fields[i]] = fields[i + 1]
 	end
-	if hints.json and #hints.json < 65536 and cjson then
-		local fine, job = pcall(cjson.decode, hints.json)
-		hints = fine and type(job) == 'table' and job or {}
-	elseif hints.m and #hints.m < 65536 and cmsgpack then
-		local fine, job = pcall(cmsgpack.unpack, hints.m)
-		hints = fine and type(job) == 'table' and job or {}
-	end
+	hints_overlay(hints, cjson and cjson.decode, hints.json)
+	hints_overlay(hints, cmsgpack and cmsgpack.unpack, hints.m)
 	local reply, ref, trace = hints.reply, hints.ref, hints.traceparent
 	return type(reply) == 'string' and reply or '', type(ref) == 'string' and ref or nil,
 		type(trace) == 'string' and trace or nil

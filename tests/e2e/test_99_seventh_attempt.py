@@ -4,7 +4,7 @@ programs."""
 import urllib.request
 import json
 
-from fleet import Fleet, anthropic_body
+from fleet import Fleet, anthropic_body, wait_until
 
 PROMPT = "Parcels may be returned. " * 800
 
@@ -41,3 +41,29 @@ def test_a_prefix_is_written_by_one_request_where_its_upstream_has_moved_to(tmp_
         assert fleet.log("scheduler").count("go elsewhere") == 1
         fleet.burst(bodies)
         assert stats(fleet.urls["other"])["writes"] == 1
+
+
+def test_who_waits_on_a_list_that_stands_beside_its_json_hears_of_every_end(tmp_path):
+    """Only what stood in the object itself was looked at: the end came by id, and without its
+    `ref`, to nobody."""
+    with Fleet(tmp_path) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        body = json.loads(anthropic_body("?"))
+        ids = [fleet.redis("XADD", "warmq:jobs", "*", "upstream", "main", "reply", reply,
+                           "ref", f"of {reply}", *more, "json",
+                           json.dumps({"body": body, **own})).decode()
+               for reply, more, own in (("plain", (), {}), ("null", (), {"reply": None}),
+                                        ("other", (), {"reply": "own", "ref": "own"}),
+                                        ("late", ("deadline", "+1s"), {}))]
+        wait_until(lambda: fleet.redis("HGET", "warmq:meta", "cursor") == f"{ids[-1]} 0".encode(),
+                   "admission")
+        for id in ids[:3]:
+            fleet.warmq("job", "cancel", id)
+        for reply, id, state, ref in (("plain", ids[0], "cancelled", "of plain"),
+                                      ("null", ids[1], "cancelled", "of null"),
+                                      ("own", ids[2], "cancelled", "own"),
+                                      ("late", ids[3], "expired", "of late")):
+            result = fleet.collect(1, reply=reply)[id]
+            assert (result["state"], result["ref"]) == (state, ref)
+        assert fleet.redis("KEYS", "warmq:result:*") == []
