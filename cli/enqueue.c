@@ -13,6 +13,7 @@
 #define BODY_SIZE_MAX   ((size_t)64 << 20)
 #define IN_FLIGHT_BYTES ((size_t)4 << 20) /* sent before the answers are read */
 #define IN_FLIGHT_MAX   256
+#define REFUSED_SIZE    8192 /* text of line numbers, of at most IN_FLIGHT_MAX */
 
 struct args {
 	struct cli cli;
@@ -105,25 +106,83 @@ struct sender {
 	size_t fields_count;
 	json_t *ids;
 	size_t in_flight, in_flight_bytes;
+	size_t line; /* of the file, that is being sent; 0 without one */
+	size_t lines[IN_FLIGHT_MAX];
+	char refused[REFUSED_SIZE]; /* "129-160, 165" */
+	size_t refused_from, refused_to;
+	size_t answered; /* of those in flight, when the connection was lost */
 };
 
-static int
-collect_answers(struct sender *sender, size_t leave)
+static void
+refused_write(struct sender *sender)
 {
-	while (sender->in_flight > leave) {
+	size_t len = strlen(sender->refused), first = sender->refused_from;
+
+	if (first > 0)
+		(void)snprintf(sender->refused + len, REFUSED_SIZE - len,
+		               first == sender->refused_to ? "%s%zu" : "%s%zu-%zu",
+		               len > 0 ? ", " : "", first, sender->refused_to);
+}
+
+static void
+refused_add(struct sender *sender, size_t line)
+{
+	if (sender->refused_from == 0 || line != sender->refused_to + 1) {
+		refused_write(sender);
+		sender->refused_from = line;
+	}
+	sender->refused_to = line;
+}
+
+/* Reads the answers to all that was sent: also behind one that was refused, others may be
+ * in the queue. */
+static int
+collect_answers(struct sender *sender)
+{
+	int result = CLI_OK;
+
+	for (size_t i = 0; sender->in_flight > 0; i++) {
 		const struct reply *reply;
 		struct span id;
-		int code = store_next(sender->store, 0, "XADD", "jobs", &reply);
+		int code = result == CLI_OK
+		                   ? store_next(sender->store, 0, "XADD", "jobs", &reply)
+		                   : store_next_try(sender->store, 0, &reply);
 
-		if (code != CLI_OK)
+		sender->answered = i;
+		if (code == CLI_UNREACHABLE)
 			return code;
+		sender->in_flight--;
+		if (code != CLI_OK || reply->kind == REPLY_ERROR) {
+			result = CLI_FAILED;
+			refused_add(sender, sender->lines[i]);
+			continue;
+		}
 		id = reply_text(reply);
 		json_array_append_new(sender->ids, json_stringn(id.data, id.len));
-		sender->in_flight--;
 	}
-	if (leave == 0)
-		sender->in_flight_bytes = 0;
-	return CLI_OK;
+	sender->in_flight_bytes = 0;
+	return result;
+}
+
+/* Who sends a whole file again pays for what of it is in the queue already. */
+static void
+tell_rest(struct sender *sender, int code)
+{
+	size_t count = json_array_size(sender->ids);
+
+	if (sender->line == 0)
+		return;
+	refused_write(sender);
+	if (sender->refused[0])
+		(void)cli_fail(code, "Redis has refused lines %s.", sender->refused);
+	if (code == CLI_UNREACHABLE)
+		(void)cli_fail(code, "Lines %zu to %zu may be in the queue or not.",
+		               sender->lines[sender->answered], sender->line);
+	(void)cli_fail(
+		code,
+		"%zu jobs are in the queue, with the ids that are printed; of the "
+		"lines behind %zu there is none. Do not send the whole file again.",
+		count, sender->line);
 }
 
 static int
@@ -142,15 +201,16 @@ send_job(struct sender *sender, struct span body)
 	}
 	words[count++] = SPAN("body");
 	words[count++] = body;
+	sender->lines[sender->in_flight++] = sender->line;
+	sender->answered = 0;
 	code = store_append(sender->store, words, count);
 	if (code != CLI_OK)
 		return code;
-	sender->in_flight++;
 	sender->in_flight_bytes += body.len;
 	if (sender->in_flight < IN_FLIGHT_MAX &&
 	    sender->in_flight_bytes < IN_FLIGHT_BYTES)
 		return CLI_OK;
-	return collect_answers(sender, 0);
+	return collect_answers(sender);
 }
 
 static int
@@ -164,6 +224,7 @@ send_lines(struct sender *sender, struct span text)
 
 		text.data += MIN(len + 1, text.len);
 		text.len -= MIN(len + 1, text.len);
+		sender->line++;
 		if (line.len > 0 && line.data[line.len - 1] == '\r')
 			line.len--;
 		if (line.len == 0)
@@ -191,10 +252,10 @@ send_all(struct sender *sender, const struct args *args, struct buffer *text)
 	} else {
 		code = send_job(sender, span_from(args->body ? args->body : "{}"));
 	}
-	return code == CLI_OK ? collect_answers(sender, 0) : code;
+	return code == CLI_OK ? collect_answers(sender) : code;
 }
 
-static int
+static void
 print_ids(const struct args *args, json_t *ids)
 {
 	const json_t *id;
@@ -202,10 +263,9 @@ print_ids(const struct args *args, json_t *ids)
 
 	if (args->cli.json) {
 		cli_print_json(json_pack("{s:O}", "ids", ids));
-		return CLI_OK;
+		return;
 	}
 	json_array_foreach(ids, i, id) puts(json_string_value(id));
-	return CLI_OK;
 }
 
 static int
@@ -232,8 +292,10 @@ run(struct cli *cli)
 		return code;
 	sender.ids = json_array();
 	code = send_all(&sender, args, &text);
-	if (code == CLI_OK && !args->wait)
-		code = print_ids(args, sender.ids);
+	if (code != CLI_OK)
+		tell_rest(&sender, code);
+	if (code == CLI_OK ? !args->wait : json_array_size(sender.ids) > 0)
+		print_ids(args, sender.ids);
 	if (code == CLI_OK && args->wait)
 		code = wait_for(sender.store, cli, sender.ids, args->timeout_wait_ms);
 	json_decref(sender.ids);

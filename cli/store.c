@@ -210,6 +210,13 @@ store_next(struct store *store, uint64_t timeout_ms, const char *command, const 
 	            store->name_space.data, key);
 }
 
+int
+store_next_try(struct store *store, uint64_t timeout_ms, const struct reply **ret_reply)
+{
+	return redis_sync_next(store->redis, timeout_ms, ret_reply) < 0 ? lost(store)
+	                                                                : CLI_OK;
+}
+
 struct call_list *
 store_calls(struct store *store)
 {

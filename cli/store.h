@@ -43,6 +43,9 @@ MUST_USE int store_try(struct store *store, const struct span *words, size_t cou
 MUST_USE int store_append(struct store *store, const struct span *words, size_t count);
 MUST_USE int store_next(struct store *store, uint64_t timeout_ms, const char *command,
                         const char *key, const struct reply **ret_reply);
+/* The same without a word: CLI_OK with whatever was answered. */
+MUST_USE int store_next_try(struct store *store, uint64_t timeout_ms,
+                            const struct reply **ret_reply);
 
 /* The clock of Redis, in ms since 1970. */
 MUST_USE int store_now(struct store *store, uint64_t *ret_ms);

@@ -158,6 +158,29 @@ def test_an_entry_of_many_jobs_is_waited_for_whole(server, scheduler, inbox):
         str(n) for n in range(1, 41)]
 
 
+def test_a_file_that_is_taken_in_part_says_which_part(server, tmp_path):
+    """128 of 400 jobs were in the queue, and nobody said so: who tried again sent them twice."""
+    lines = [json.dumps({"model": "m", "n": n, "x": "x" * 50000}) for n in range(400)]
+    file = tmp_path / "jobs.jsonl"
+    file.write_text("\n" + "\n".join(lines) + "\n")
+    used = server.client.info("memory")["used_memory"]
+    server.client.config_set("maxmemory", used + 8000000)
+    code, out, err = run("enqueue", "--upstream", "main", "--file", str(file), server=server)
+    server.client.config_set("maxmemory", 0)
+    stored = server.client.xrange("warmq:jobs")
+    assert (code, out.split()) == (1, [id for id, _ in stored]), err
+    assert 0 < len(stored) < 400
+    refused, last = re.search(r"Redis has refused lines (.*)\.\n(?s:.*)lines behind (\d+) ",
+                              err).groups()
+    missing = set(range(int(last) + 1, 402))
+    for part in refused.split(", "):
+        first, _, end = part.partition("-")
+        missing |= set(range(int(first), int(end or first) + 1))
+    there = {json.loads(fields["body"])["n"] + 2 for _, fields in stored}
+    assert missing == set(range(2, 402)) - there
+    assert f"{len(stored)} jobs are in the queue" in err
+
+
 def test_cancel_of_a_dead_job_says_how_to_be_rid_of_it(server, scheduler, inbox):
     enqueue(inbox, ["triage"], 1)
     worker, jobs = Worker(inbox, pool="default", slots=1), []
