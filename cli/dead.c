@@ -68,9 +68,9 @@ take_named(struct store *store, const char *function, const struct cli *cli,
 	return code;
 }
 
-/* A page of the dead; those that could not be taken stay before it. */
+/* A page of at most `most` dead ones; those that could not be taken stay before it. */
 static int
-read_page(struct store *store, uint64_t offset, char ret_ids[CHUNK][64],
+read_page(struct store *store, uint64_t offset, uint64_t most, char ret_ids[CHUNK][64],
           size_t *ret_count)
 {
 	const struct reply *reply;
@@ -78,7 +78,7 @@ read_page(struct store *store, uint64_t offset, char ret_ids[CHUNK][64],
 	int code;
 
 	snprintf(first, sizeof first, "%llu", (unsigned long long)offset);
-	snprintf(last, sizeof last, "%llu", (unsigned long long)offset + CHUNK - 1);
+	snprintf(last, sizeof last, "%llu", (unsigned long long)(offset + most - 1));
 	code = STORE_COMMAND(store, &reply, SPAN("ZRANGE"),
 	                     store_key(store, "dead", SPAN("")), span_from(first),
 	                     span_from(last));
@@ -92,16 +92,23 @@ read_page(struct store *store, uint64_t offset, char ret_ids[CHUNK][64],
 	return code;
 }
 
+/* All that are dead now.  Those who die meanwhile stand behind them: perhaps the same
+ * ones again, which were paid for once more. */
 static int
 take_all(struct store *store, const char *function, struct sum *sum)
 {
 	static char texts[CHUNK][64];
+	const struct reply *reply;
 	struct span ids[CHUNK];
+	uint64_t left;
 	size_t count = 1;
-	int code = CLI_OK;
+	int code = STORE_COMMAND(store, &reply, SPAN("ZCARD"),
+	                         store_key(store, "dead", SPAN("")));
 
-	while (code == CLI_OK && count > 0 && !cli_is_interrupted()) {
-		code = read_page(store, sum->left, texts, &count);
+	left = code == CLI_OK ? (uint64_t)reply_integer(reply, 0) : 0;
+	while (code == CLI_OK && count > 0 && left > 0 && !cli_is_interrupted()) {
+		code = read_page(store, sum->left, MIN(left, CHUNK), texts, &count);
+		left -= count;
 		for (size_t i = 0; i < count; i++)
 			ids[i] = span_from(texts[i]);
 		if (code == CLI_OK && count > 0)

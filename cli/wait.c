@@ -5,12 +5,15 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 
+#include "common/buffer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOOK_MS_MIN 20 /* between two looks; grows while nothing happens */
-#define LOOK_MS_MAX 250
-#define LOOK_BATCH  500
+#define LOOK_MS_MIN  20 /* between two looks; grows while nothing happens */
+#define LOOK_MS_MAX  250
+#define LOOK_BATCH   500
+#define IDS_SIZE_MAX ((size_t)64 << 20)
 
 struct args {
 	struct cli cli;
@@ -229,17 +232,37 @@ print_result(const struct cli *cli, const struct waiting *waiting, size_t i)
 	json_decref(result);
 }
 
+/* With the ids: those of `enqueue --wait` are told nowhere else. */
 static int
-finish(const struct cli *cli, const struct waiting *waiting)
+fail_unended(const struct waiting *waiting, int code)
+{
+	struct buffer ids = BUFFER_INIT(IDS_SIZE_MAX);
+
+	for (size_t i = 0; i < waiting->count; i++)
+		if (!waiting->results[i]) {
+			buffer_append(&ids, SPAN(" "));
+			buffer_append(&ids, id_at(waiting, i));
+		}
+	(void)cli_fail(code,
+	               "%zu of %zu jobs have not ended yet; they go on. Wait again with "
+	               "`warmq wait%.*s`.",
+	               waiting->count - waiting->ended, waiting->count,
+	               (int)buffer_span(&ids).len, buffer_span(&ids).data);
+	buffer_fini(&ids);
+	return code;
+}
+
+/* What has ended is printed, also if Redis was lost meanwhile. */
+static int
+finish(const struct cli *cli, const struct waiting *waiting, int code)
 {
 	for (size_t i = 0; i < waiting->count; i++)
 		if (waiting->results[i])
 			print_result(cli, waiting, i);
 	if (waiting->ended < waiting->count)
-		return cli_fail(cli_is_interrupted() ? CLI_INTERRUPTED : CLI_TIMEOUT,
-		                "%zu of %zu jobs have not ended yet; they go on. Wait "
-		                "again with `warmq wait ID`.",
-		                waiting->count - waiting->ended, waiting->count);
+		return fail_unended(waiting, code != CLI_OK         ? code
+		                             : cli_is_interrupted() ? CLI_INTERRUPTED
+		                                                    : CLI_TIMEOUT);
 	if (waiting->gone > 0)
 		return cli_fail(CLI_FAILED,
 		                "%zu of %zu jobs did not end well; nothing is known of "
@@ -277,8 +300,7 @@ wait_for(struct store *store, const struct cli *cli, const json_t *ids,
 		process_pause(pause_ms);
 	}
 	progress_end(&waiting.progress);
-	if (code == CLI_OK)
-		code = finish(cli, &waiting);
+	code = finish(cli, &waiting, code);
 	for (size_t i = 0; i < waiting.count; i++)
 		json_decref(waiting.results[i]);
 	free(waiting.results);

@@ -183,8 +183,9 @@ on_dead(struct admin_ask *ask)
 	struct span words[CHUNK];
 	size_t count = 0;
 
-	for (; count < ids->count && count < CHUNK; count++)
+	for (; count < ids->count && count < MIN(CHUNK, ask->limit); count++)
 		words[count] = reply_text(&ids->items[count]);
+	ask->limit -= count;
 	if (count == 0)
 		ask->number = 0; /* the last round: nothing is left to take */
 	admin_ask_function(ask, ask->text, words, count);
@@ -198,6 +199,15 @@ ask_for_dead(struct admin_ask *ask)
 	          admin_ask_number(ask->offset),
 	          admin_ask_number(ask->offset + CHUNK_LAST));
 	admin_ask_round(ask, on_dead);
+}
+
+/* So many are taken, each once: who dies meanwhile stands behind them, and is perhaps one
+ * of them again. */
+static void
+on_dead_count(struct admin_ask *ask)
+{
+	ask->limit = (uint64_t)MAX(reply_integer(ask->replies[0], 0), 0);
+	ask_for_dead(ask);
 }
 
 /* The ids of a body {"ids": [...]}; false if they are none. */
@@ -244,7 +254,8 @@ take_dead(struct admin *admin, const char *function, const json_t *body,
 	(void)snprintf(ask->text, sizeof(ask->text), "%s", function);
 	ask->number = all;
 	if (all) {
-		ask_for_dead(ask);
+		ADMIN_ASK(ask, SPAN("ZCARD"), admin_ask_key(ask, "dead", SPAN("")));
+		admin_ask_round(ask, on_dead_count);
 		return;
 	}
 	admin_ask_function(ask, function, words, count);

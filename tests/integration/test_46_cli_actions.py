@@ -3,10 +3,11 @@
 import json
 import os
 import subprocess
+import threading
 
 from daemons import BUILD, inbox, server  # noqa: F401
 from store import ROOT, Worker, wait_until
-from test_42_scheduler_pages import enqueue, families, scheduler  # noqa: F401
+from test_42_scheduler_pages import act, enqueue, families, scheduler  # noqa: F401
 from test_44_cli_page import url_of, warmq
 
 
@@ -189,6 +190,30 @@ def test_dead_jobs_are_queued_again_or_forgotten(server, scheduler, inbox):
     assert json.loads(warmq("job", "drop", "--all", "--json", "--redis", server.url)) == {
         "done": 0, "left": 0}
     assert "Say which" in warmq("job", "retry", "--redis", server.url, check=2)
+
+
+def test_all_dead_jobs_are_those_of_the_beginning(server, scheduler):
+    """Whoever died again meanwhile was retried again, for as long as that went on."""
+    client, ended = server.client, threading.Event()
+
+    def die():
+        n = 1
+        while not ended.is_set():
+            client.zadd("warmq:dead", {f"{n + i}-1": 1000000 + n + i for i in range(2000)})
+            n += 2000
+
+    thread = threading.Thread(target=die)
+    thread.start()
+    try:
+        wait_until(lambda: client.zcard("warmq:dead") > 2000, "the first deaths")
+        answer = json.loads(warmq("job", "retry", "--all", "--json", "--redis", server.url, check=0))
+        assert 2000 <= answer["left"] + answer["done"] < client.zcard("warmq:dead")
+        status, answer = act(scheduler, "dead/retry", {"all": True})
+        assert status == 200 and answer["left"] < client.zcard("warmq:dead")
+    finally:
+        ended.set()
+        thread.join()
+        client.delete("warmq:dead")
 
 
 def test_every_verb_stands_in_the_manual():

@@ -393,8 +393,24 @@ def test_a_wait_whose_time_is_up_says_so_by_its_status(server):
     for words in (["wait", id, "--timeout", "50ms"],
                   ["enqueue", "--upstream", "main", "--body", "{}", "--wait", "--wait-timeout",
                    "50ms"]):
-        assert says(5, *words, server=server) == (
-            "warmq: 1 of 1 jobs have not ended yet; they go on. Wait again with `warmq wait ID`.\n")
+        said = says(5, *words, server=server)
+        last = server.client.xrevrange("warmq:jobs", count=1)[0][0]
+        assert said == ("warmq: 1 of 1 jobs have not ended yet; they go on. Wait again with "
+                        f"`warmq wait {last}`.\n")
+
+
+def test_a_wait_that_loses_redis_prints_what_has_ended_and_names_the_rest(server):
+    """Nothing was printed: of `enqueue --wait` nobody knew the ids, and sent all again."""
+    server.client.set("warmq:result:1-0", '{"id":"1-0","state":"done"}')
+    id = server.client.xadd("warmq:jobs", {"upstream": "main", "body": "{}"})
+    process = subprocess.Popen([WARMQ, "wait", "1-0", id, "--json", "--redis", server.url],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: server.client.info("commandstats").get("cmdstat_xrange", {})
+               .get("calls", 0) > 2, "its looks")
+    server.client.client_kill_filter(_type="normal", skipme=True)
+    out, errors = process.communicate(timeout=120)
+    assert (process.returncode, json.loads(out)) == (3, {"id": "1-0", "state": "done"})
+    assert errors.endswith(f"1 of 2 jobs have not ended yet; they go on. Wait again with `warmq wait {id}`.\n")
 
 
 def test_an_answer_that_a_full_disk_cut_off_is_not_whole(server):
@@ -436,7 +452,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(server):
     out, errors = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert errors == ("warmq: 1 of 1 jobs have not ended yet; they go on. Wait again with `warmq "
-                      "wait ID`.\n")
+                      f"wait {id}`.\n")
 
 
 def complete(*lines):
