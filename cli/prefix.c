@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define PREFIX_SIZE_MAX ((size_t)8 << 20)
+#define PREFIX_NAME_MAX 64 /* that a job can say */
 
 struct args {
 	struct cli cli;
@@ -30,6 +31,12 @@ static const struct option_spec show_specs[] = {
 	  "print the text of the prefix, not only its size" },
 	CLI_OPTIONS(struct args),
 };
+
+static bool
+is_prefix_name(const char *name)
+{
+	return strlen(name) <= PREFIX_NAME_MAX && text_is_name(span_from(name));
+}
 
 static int
 check(const struct args *args, const char *place, struct span content,
@@ -85,9 +92,9 @@ run_put(struct cli *cli)
 	struct store *store;
 	int code;
 
-	if (!text_is_name(span_from(cli->argv[0])))
+	if (!is_prefix_name(cli->argv[0]))
 		return cli_fail(CLI_USAGE,
-		                "\"%.60s\" is no name: one has 1 to 128 of A-Z a-z 0-9 "
+		                "\"%.60s\" is no name: one has 1 to 64 of A-Z a-z 0-9 "
 		                ". _ -",
 		                cli->argv[0]);
 	code = file_read(cli->argv[1], &content);
@@ -113,7 +120,7 @@ keep_name(void *data, const char *key)
 	const struct names *names = data;
 	const char *name = key + names->skip;
 
-	if (text_is_name(span_from(name)))
+	if (is_prefix_name(name))
 		json_array_append_new(names->list, json_string(name));
 	return CLI_OK;
 }
@@ -133,12 +140,11 @@ describe(struct store *store, const struct args *args, const char *name, json_t 
 	const struct reply *reply;
 	int code;
 
-	if (!text_is_name(span_from(name)))
-		return cli_fail(
-			CLI_NOT_FOUND,
-			"There is no prefix \"%.60s\": names have 1 to 128 of A-Z "
-			"a-z 0-9 . _ -",
-			name);
+	if (!is_prefix_name(name))
+		return cli_fail(CLI_NOT_FOUND,
+		                "There is no prefix \"%.60s\": names have 1 to 64 of A-Z "
+		                "a-z 0-9 . _ -",
+		                name);
 	code = STORE_COMMAND(store, &reply, SPAN("GET"),
 	                     store_key(store, "prefix:", span_from(name)));
 	if (code != CLI_OK)

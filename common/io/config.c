@@ -235,6 +235,8 @@ upstream_complaint(const struct config_upstream *upstream)
 	return NULL;
 }
 
+#define UPSTREAM_NAME_MAX 64 /* of the envelope */
+
 static int
 finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 {
@@ -242,6 +244,9 @@ finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 	struct span host;
 	size_t len;
 
+	if (strlen(upstream->name) > UPSTREAM_NAME_MAX)
+		return fail(reterr, ERR_LIMIT, "upstreams", upstream->name,
+		            "has a name that no job can say: 64 bytes at most");
 	if (upstream->url[0] == '\0')
 		return fail(reterr, ERR_MALFORMED, "upstreams", upstream->name,
 		            "needs a url, such as https://api.anthropic.com");

@@ -85,7 +85,9 @@ def test_help_of_a_group_lists_its_verbs():
     (["wait", "-x"], "There is no option -x: options begin with two dashes. A word that begins "
                      "with one goes behind --."),
     (["prefix", "put", "a b", "-"],
-     '"a b" is no name: one has 1 to 128 of A-Z a-z 0-9 . _ -'),
+     '"a b" is no name: one has 1 to 64 of A-Z a-z 0-9 . _ -'),
+    (["prefix", "put", "n" * 65, "-"],  # no job could name it: it was dead at admission
+     f'"{"n" * 60}" is no name: one has 1 to 64 of A-Z a-z 0-9 . _ -'),
 ])
 def test_a_wrong_command_line_is_answered_with_what_to_type(words, sentence):
     assert says(2, *words) == f"warmq: {sentence}\n"

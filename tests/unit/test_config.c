@@ -314,6 +314,9 @@ START_TEST(config_finish_checks_what_needs_to_be_seen_whole)
 	unfinished("redis: localhost", "begins with redis:// or unix://");
 	unfinished("redis: rediss://h", "stunnel");
 	unfinished("upstreams: {a: {auth: none}}", "upstreams.a needs a url");
+	unfinished("upstreams: {a123456789b123456789c123456789d123456789e123456789f123456"
+	           "789g1234: {url: http://x, auth: none}}",
+	           "has a name that no job can say: 64 bytes at most");
 	unfinished("upstreams: {a: {url: ftp://x, auth: none}}", "http(s)://host");
 	unfinished("upstreams: {a: {url: 'http://x:99999', auth: none}}", "[:port]");
 	unfinished("upstreams: {a: {url: 'http://x:0/v1', auth: none}}", "[:port]");
