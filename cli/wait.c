@@ -243,10 +243,11 @@ fail_unended(const struct waiting *waiting, int code)
 			buffer_append(&ids, SPAN(" "));
 			buffer_append(&ids, id_at(waiting, i));
 		}
-	(void)cli_fail(code,
-	               "%zu of %zu jobs have not ended yet; they go on. Wait again with "
-	               "`warmq wait%.*s`.",
+	(void)cli_fail(code, "%zu of %zu jobs %s. Wait again with `warmq wait%.*s`.",
 	               waiting->count - waiting->ended, waiting->count,
+	               code == CLI_TIMEOUT || code == CLI_INTERRUPTED
+	                       ? "have not ended yet; they go on"
+	                       : "were not seen to end",
 	               (int)buffer_span(&ids).len, buffer_span(&ids).data);
 	buffer_fini(&ids);
 	return code;

@@ -115,9 +115,11 @@ def test_a_wrong_type_names_the_key_and_who_says_more(server, scheduler):
     assert "warmq:families" in text
     server.client.rename("warmq:jobs", "warmq:old") if server.client.exists("warmq:jobs") else 0
     server.client.set("warmq:jobs", "x")
-    for words in (["enqueue", "--upstream", "main", "--body", "{}"], ["wait", "1-0"]):
-        text = says(1, *words, server=server)
-        assert "warmq:jobs: WRONGTYPE" in text and "`warmq doctor`" in text
+    text = says(1, "enqueue", "--upstream", "main", "--body", "{}", server=server)
+    assert "warmq:jobs: WRONGTYPE" in text and "`warmq doctor`" in text
+    code, out, text = run("wait", "1-0", server=server)
+    assert (code, out) == (1, "") and "jobs: WRONGTYPE" in text and "`warmq doctor`" in text
+    assert text.endswith("1 of 1 jobs were not seen to end. Wait again with `warmq wait 1-0`.\n")
     server.client.delete("warmq:jobs", "warmq:families")
     server.client.set("warmq:dead", "x")
     text = says(1, "job", "cancel", "1-0", server=server)
@@ -412,7 +414,7 @@ def test_a_wait_that_loses_redis_prints_what_has_ended_and_names_the_rest(server
     server.client.client_kill_filter(_type="normal", skipme=True)
     out, errors = process.communicate(timeout=120)
     assert (process.returncode, json.loads(out)) == (3, {"id": "1-0", "state": "done"})
-    assert errors.endswith(f"1 of 2 jobs have not ended yet; they go on. Wait again with `warmq wait {id}`.\n")
+    assert errors.endswith(f"1 of 2 jobs were not seen to end. Wait again with `warmq wait {id}`.\n")
 
 
 def test_an_answer_that_a_full_disk_cut_off_is_not_whole(server):
