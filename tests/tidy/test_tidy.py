@@ -27,6 +27,7 @@ GOOD = {
     "docs/decisions/0001-begin.md": "Begin.\n",
     "docs/CORE.md": "See common/a.c, `test_a_does`, ./dev build, [it](CORE.md#it).\n",
     "tests/test_a.py": "def test_a_does():\n    pass\n",
+    "tests/mutants.txt": "== nothing is done\ncommon/a.c\n- \treturn 0;\n+ \treturn 1;\n",
     "dev": "case $verb in\nbuild | all) x ;;\nesac\n",
 }
 BAD = [
@@ -57,6 +58,7 @@ BAD = [
     ("docs", "docs/CORE.md", "See [that](THAT.md).\n"),
     ("docs", "docs/CORE.md", "See `test_a_does_not`.\n"),
     ("docs", "docs/CORE.md", "Say ./dev destroy.\n"),
+    ("mutants", "tests/mutants.txt", "== nothing is done\ncommon/a.c\n- \treturn 2;\n+ x\n"),
 ]
 UNIT = "deploy/a.service.in"
 if shutil.which("systemd-analyze"):

@@ -20,6 +20,9 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIP = 77
 
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+import mutant_list  # noqa: E402
+
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
 TEST_LINES_MAX = 750  # a test file is a list of sentences on one subject
@@ -542,8 +545,17 @@ def rule_docs(verdict, _options):
         verdict.case(problems)
 
 
+def rule_mutants(verdict, _options):
+    """The text that a mutant replaces stands where it says, once: else it has gone stale
+    with its code, which whoever plays the mutants would learn after minutes."""
+    for name in tracked("mutants.txt"):
+        for mutant in mutant_list.read(os.path.join(ROOT, name)):
+            _, problem = mutant.apply(text_of(mutant.file))
+            verdict.case([f"{name}: {mutant.name}: {problem}"] if problem else [])
+
+
 RULES = {
-    "docs": rule_docs,
+    "docs": rule_docs, "mutants": rule_mutants,
     "calls": rule_calls, "length": rule_length, "headers": rule_headers,
     "marks": rule_marks, "listed": rule_listed, "decisions": rule_decisions,
     "includes": rule_includes, "symbols": rule_symbols, "purity": rule_purity,
