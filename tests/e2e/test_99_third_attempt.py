@@ -78,6 +78,17 @@ def test_each_program_needs_the_rights_that_are_written_down_and_no_others(tmp_p
                       ["budget", "ls"], ["hold", "status"], ["prefix", "ls"]):
             code, said = warmq("warmq-reader", *words)
             assert "NOPERM" not in said and code in (0, 1), (words, said[-600:])
+        producer = fleet.connect()
+        assert producer("AUTH", "warmq-producer", "p@ss/word") == "OK"
+        assert producer("GET", "warmq:pressure") is None
+        producer.close()
+        code, said = warmq("warmq-people", "enqueue", "--upstream", "main", "--body",
+                           anthropic_body("again", system), "--wait")
+        assert code == 0 and '"state"' in said, said
+        code, id = warmq("warmq-producer", "enqueue", "--upstream", "main", "--body",
+                         anthropic_body("stored", system))
+        code, said = warmq("warmq-reader", "wait", id.strip())
+        assert code == 0 and '"state"' in said, said
         code, said = warmq("warmq-reader", "hold", "off")
         assert code == 1 and "may not do that: name another one" in said, said
         for words in (["hold", "off"], ["hold", "on"]):
