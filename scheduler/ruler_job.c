@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#define HINTS_MAX 65536 /* HINTS_MAX of scheduler/functions/finish.lua */
+
 void
 ruler_job_init(struct ruler_job_reader *reader, const struct ruler_config *config)
 {
@@ -371,6 +373,27 @@ clamp_tokens(int64_t tokens)
 	return (uint32_t)MIN(MAX(tokens, 0), 99999999);
 }
 
+/* Whether the functions would have to read a large `json` or `m` to find where an end of
+ * the job goes (they do not: scheduler/functions/finish.lua).  A slim payload has it in
+ * its first lines. */
+static bool
+hides_reply(const struct ruler_job_reader *reader)
+{
+	const struct envelope *envelope = &reader->envelope;
+
+	if (envelope->reply.len + envelope->ref.len + envelope->traceparent.len == 0)
+		return false;
+	for (size_t i = 0; i < reader->pairs_count; i++) {
+		const struct envelope_pair *pair = &reader->pairs[i];
+
+		if (pair->value.len >= HINTS_MAX &&
+		    (span_equals(pair->name, SPAN("json")) ||
+		     span_equals(pair->name, SPAN("m"))))
+			return true;
+	}
+	return false;
+}
+
 void
 ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
                    struct ruler_job *job)
@@ -404,7 +427,8 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 		chain_place(chain, job->pool);
 	job->opaque = chain->opaque != CHAIN_SPLITTABLE;
 	job->split = chain->split;
-	job->slim = reader->adopted || reader->count > 1 || chain->own.len > 0;
+	job->slim = reader->adopted || reader->count > 1 || chain->own.len > 0 ||
+	            hides_reply(reader);
 	job->streams = upstream->traits.stream;
 	job->tail_marked = has_tail_marker(reader);
 	if (chain->count > 0)

@@ -117,7 +117,7 @@ function payload.to_slim(id)
 end
 
 local HINTS = { 'reply', 'ref', 'traceparent' }
-local HINTS_MAX = 65536 -- bytes that are read for them
+local HINTS_MAX = 65536 -- bytes that are read for them; what is larger is admitted slim
 
 -- The job's own fields win over the flat ones beside it; null is none.
 local function hints_overlay(hints, decode, text)

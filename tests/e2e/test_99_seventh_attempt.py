@@ -56,14 +56,18 @@ def test_who_waits_on_a_list_that_stands_beside_its_json_hears_of_every_end(tmp_
                for reply, more, own in (("plain", (), {}), ("null", (), {"reply": None}),
                                         ("other", (), {"reply": "own", "ref": "own"}),
                                         ("late", ("deadline", "+1s"), {}))]
+        large = {"body": {**body, "metadata": {"user_id": "x" * 70000}}, "upstream": "main",
+                 "reply": "large", "ref": "of large"}
+        ids += [fleet.redis("XADD", "warmq:jobs", "*", "json", json.dumps(large)).decode()]
         wait_until(lambda: fleet.redis("HGET", "warmq:meta", "cursor") == f"{ids[-1]} 0".encode(),
                    "admission")
-        for id in ids[:3]:
+        for id in ids[:3] + ids[4:]:
             fleet.warmq("job", "cancel", id)
         for reply, id, state, ref in (("plain", ids[0], "cancelled", "of plain"),
                                       ("null", ids[1], "cancelled", "of null"),
                                       ("own", ids[2], "cancelled", "own"),
-                                      ("late", ids[3], "expired", "of late")):
+                                      ("late", ids[3], "expired", "of late"),
+                                      ("large", ids[4], "cancelled", "of large")):
             result = fleet.collect(1, reply=reply)[id]
             assert (result["state"], result["ref"]) == (state, ref)
         assert fleet.redis("KEYS", "warmq:result:*") == []
