@@ -166,7 +166,7 @@ collect_answers(struct sender *sender)
 
 /* Who sends a whole file again pays for what of it is in the queue already. */
 static void
-tell_rest(struct sender *sender, int code)
+tell_rest(struct sender *sender, enum cli_exit code)
 {
 	size_t count = json_array_size(sender->ids);
 
@@ -293,7 +293,7 @@ run(struct cli *cli)
 	sender.ids = json_array();
 	code = send_all(&sender, args, &text);
 	if (code != CLI_OK)
-		tell_rest(&sender, code);
+		tell_rest(&sender, (enum cli_exit)code);
 	if (code == CLI_OK ? !args->wait : json_array_size(sender.ids) > 0)
 		print_ids(args, sender.ids);
 	if (code == CLI_OK && args->wait)

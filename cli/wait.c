@@ -234,23 +234,24 @@ print_result(const struct cli *cli, const struct waiting *waiting, size_t i)
 
 /* With the ids: those of `enqueue --wait` are told nowhere else. */
 static int
-fail_unended(const struct waiting *waiting, int code)
+fail_unended(const struct waiting *waiting, enum cli_exit code)
 {
 	struct buffer ids = BUFFER_INIT(IDS_SIZE_MAX);
+	int result;
 
 	for (size_t i = 0; i < waiting->count; i++)
 		if (!waiting->results[i]) {
 			buffer_append(&ids, SPAN(" "));
 			buffer_append(&ids, id_at(waiting, i));
 		}
-	(void)cli_fail(code, "%zu of %zu jobs %s. Wait again with `warmq wait%.*s`.",
-	               waiting->count - waiting->ended, waiting->count,
-	               code == CLI_TIMEOUT || code == CLI_INTERRUPTED
-	                       ? "have not ended yet; they go on"
-	                       : "were not seen to end",
-	               (int)buffer_span(&ids).len, buffer_span(&ids).data);
+	result = cli_fail(code, "%zu of %zu jobs %s. Wait again with `warmq wait%.*s`.",
+	                  waiting->count - waiting->ended, waiting->count,
+	                  code == CLI_TIMEOUT || code == CLI_INTERRUPTED
+	                          ? "have not ended yet; they go on"
+	                          : "were not seen to end",
+	                  (int)buffer_span(&ids).len, buffer_span(&ids).data);
 	buffer_fini(&ids);
-	return code;
+	return result;
 }
 
 /* What has ended is printed, also if Redis was lost meanwhile. */
@@ -261,7 +262,7 @@ finish(const struct cli *cli, const struct waiting *waiting, int code)
 		if (waiting->results[i])
 			print_result(cli, waiting, i);
 	if (waiting->ended < waiting->count)
-		return fail_unended(waiting, code != CLI_OK         ? code
+		return fail_unended(waiting, code != CLI_OK         ? (enum cli_exit)code
 		                             : cli_is_interrupted() ? CLI_INTERRUPTED
 		                                                    : CLI_TIMEOUT);
 	if (waiting->gone > 0)
