@@ -13,38 +13,10 @@
 /* ---- the cursor ------------------------------------------------------------------ */
 
 static int
-set_cursor(struct doctor *doctor, const struct doctor_cursor *was,
-           const struct doctor_cursor *cursor)
-{
-	const struct reply *reply;
-	char value[96];
-	bool missing = was->state == CURSOR_MISSING;
-	int code;
-
-	snprintf(value, sizeof value, "%s %llu", cursor->entry,
-	         (unsigned long long)cursor->n);
-	/* NX: a scheduler that has made one meanwhile knows better. */
-	code = STORE_COMMAND(doctor->store, &reply,
-	                     missing ? SPAN("HSETNX") : SPAN("HSET"),
-	                     store_key(doctor->store, "meta", SPAN("")), SPAN("cursor"),
-	                     span_from(value));
-	if (code != CLI_OK)
-		return code;
-	if (missing && reply_integer(reply, 0) == 0)
-		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
-		           "somebody has set it meanwhile: nothing was changed");
-	else
-		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
-		           "set to %s: what came after it is admitted within seconds, if "
-		           "a scheduler runs",
-		           cursor->entry);
-	return CLI_OK;
-}
-
-static int
 repair_cursor(struct doctor *doctor)
 {
 	struct doctor_cursor was, cursor;
+	bool is_set = false;
 	int code = doctor_cursor_load(doctor->store, doctor->now_ms, &was);
 
 	if (code != CLI_OK)
@@ -54,8 +26,26 @@ repair_cursor(struct doctor *doctor)
 		           "nothing is wrong with it: nothing was changed");
 		return CLI_OK;
 	}
+	if (was.state == CURSOR_FUTURE) {
+		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
+		           "new jobs are admitted, with ids of the future: nothing was "
+		           "changed");
+		return CLI_OK;
+	}
 	code = doctor_cursor_find(doctor->store, &cursor);
-	return code == CLI_OK ? set_cursor(doctor, &was, &cursor) : code;
+	if (code == CLI_OK)
+		code = doctor_cursor_set(doctor->store, &was, &cursor, &is_set);
+	if (code != CLI_OK)
+		return code;
+	if (!is_set)
+		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
+		           "somebody has set it meanwhile: nothing was changed");
+	else
+		doctor_say(doctor, DOCTOR_FINE, "cursor", NULL,
+		           "set to %s: what came after it is admitted within seconds, if "
+		           "a scheduler runs",
+		           cursor.entry);
+	return CLI_OK;
 }
 
 /* ---- the books ------------------------------------------------------------------- */

@@ -3,10 +3,12 @@
 import json
 import os
 import subprocess
+import types
 
 import pytest
 
 from daemons import BUILD, Scheduler, Server, body, inbox, scheduler, server  # noqa: F401
+from proxy import Proxy
 from store import Worker, library_plain, wait_until
 
 
@@ -225,6 +227,63 @@ def test_a_cursor_is_found_again_and_no_job_runs_twice_or_never(server, schedule
     assert inbox.is_conserved()
     text = warmq(server, "doctor", "--repair", "cursor", check=0)
     assert "nothing was changed" in text
+
+
+def test_of_two_that_repair_the_cursor_none_sets_it_back(server, scheduler, inbox):
+    """What was admitted between was admitted again: paid and delivered twice."""
+    enqueue(inbox, 3)
+    inbox.redis.hset(inbox.key("meta"), "cursor", "x")
+    between = os.path.join(server.folder, "between.sock")
+    slow = types.SimpleNamespace(url=f"unix://{between}", folder=server.folder)
+
+    def be_faster():
+        warmq(server, "doctor", "--repair", "cursor", check=0)
+        enqueue(inbox, 4)
+
+    with Proxy(between, server.path) as proxy:
+        proxy.next("deadline", "slow", then=be_faster, seconds=0)  # the last it looks at
+        text = warmq(slow, "doctor", "--repair", "cursor", check=0)
+        assert proxy.done, "it was not made to wait"
+    assert "nothing was changed" in text
+    enqueue(inbox, 1)
+    ids = waiting(inbox)
+    assert len(ids) == len(set(ids)) == 8
+    assert inbox.is_conserved()
+
+
+def test_a_cursor_that_follows_ids_of_the_future_is_left_alone(server, scheduler, inbox):
+    """All is admitted, and went on being while the place was sought to which it was set back."""
+    enqueue(inbox, 3)
+    inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "body": body("hello", "why")},
+                     id=f"{inbox.now() + 3600000}-0")
+    enqueue(inbox, 3)
+    between = os.path.join(server.folder, "between.sock")
+    slow = types.SimpleNamespace(url=f"unix://{between}", folder=server.folder)
+    with Proxy(between, server.path) as proxy:
+        proxy.next("deadline", "slow", then=lambda: enqueue(inbox, 4), seconds=0)
+        text = warmq(slow, "doctor", "--repair", "cursor", check=0)
+    assert "nothing was changed" in text and "ids of the future" in text
+    enqueue(inbox, 1 if proxy.done else 5)
+    ids = waiting(inbox)
+    assert len(ids) == len(set(ids)) == 12
+    assert inbox.is_conserved()
+
+
+def test_a_dead_job_of_the_future_does_not_keep_the_cursor_there(server, scheduler, inbox):
+    """It was set to where it stood, and said to be well."""
+    enqueue(inbox, 1)
+    future = f"{inbox.now() + 3600000}-0"
+    inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "body": "no JSON"}, id=future)
+    wait_until(lambda: future in inbox.dead(), "its end")
+    scheduler.freeze(True)
+    inbox.redis.delete(inbox.key("jobs"))
+    last = inbox.add(upstream="claude", body=body(question="new"))
+    assert "--repair cursor" in findings(server)["inbox", "bad"][1]
+    warmq(server, "doctor", "--repair", "cursor", check=0)
+    assert inbox.meta("cursor") != f"{future} 0"
+    scheduler.freeze(False)
+    wait_until(lambda: inbox.meta("cursor") == f"{last} 0", "the new job to be admitted", 20)
+    assert ("inbox", "bad") not in findings(server)
 
 
 def test_books_are_counted_anew(server, scheduler, inbox):
