@@ -197,20 +197,33 @@ settle(struct store *store, struct protocol_job_id id, struct doctor_cursor *cur
 	return code;
 }
 
-int
-doctor_cursor_find(struct store *store, struct doctor_cursor *ret_cursor)
+static int
+look_everywhere(struct search *search)
 {
 	static const char *const lists[] = { "ready:", "back:", "now:" };
 	static const char *const sets[] = { "later", "dead", "deadline" };
+	int code = CLI_OK;
+
+	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(lists); i++)
+		code = store_walk_keys(search->store, lists[i], see_list, search);
+	if (code == CLI_OK)
+		code = store_walk_keys(search->store, "lease:", see_leases, search);
+	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(sets); i++)
+		code = see_set(search, sets[i]);
+	return code;
+}
+
+/* Jobs go on from lists to leases to `later`, in the order in which all is read.  Who
+ * goes back, as a retry that is due, is there when it is read again: its next rest is
+ * longer. */
+int
+doctor_cursor_find(struct store *store, struct doctor_cursor *ret_cursor)
+{
 	struct search search = { .store = store };
 	int code = load_last(store, &search.last, &search.is_there);
 
-	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(lists); i++)
-		code = store_walk_keys(store, lists[i], see_list, &search);
-	if (code == CLI_OK)
-		code = store_walk_keys(store, "lease:", see_leases, &search);
-	for (size_t i = 0; code == CLI_OK && i < ARRAY_SIZE(sets); i++)
-		code = see_set(&search, sets[i]);
+	for (int round = 0; code == CLI_OK && round < 2; round++)
+		code = look_everywhere(&search);
 	*ret_cursor = (struct doctor_cursor){ .state = CURSOR_GOOD };
 	return code == CLI_OK ? settle(store, search.greatest, ret_cursor) : code;
 }
