@@ -11,35 +11,6 @@
 #define SET_TRIES 1000  /* other fields of `meta` are written all the time */
 
 static int
-compare_ids(struct protocol_job_id a, struct protocol_job_id b)
-{
-	if (a.ms != b.ms)
-		return a.ms < b.ms ? -1 : 1;
-	if (a.sequence != b.sequence)
-		return a.sequence < b.sequence ? -1 : 1;
-	return a.part == b.part ? 0 : a.part < b.part ? -1 : 1;
-}
-
-/* The last id that the inbox gave; false if there is no inbox. */
-static int
-load_last(struct store *store, struct protocol_job_id *ret_id, bool *ret_is_there)
-{
-	const struct reply *reply;
-	int code = STORE_TRY(store, &reply, SPAN("XINFO"), SPAN("STREAM"),
-	                     store_key(store, "jobs", SPAN("")));
-
-	*ret_is_there = false;
-	if (code != CLI_OK)
-		return code;
-	for (size_t i = 0; i + 1 < reply->count; i += 2)
-		if (reply_is(reply_at(reply, i), "last-generated-id"))
-			*ret_is_there =
-				protocol_parse_job_id(reply_text(reply_at(reply, i + 1)),
-			                              ret_id) >= 0;
-	return CLI_OK;
-}
-
-static int
 load_text(struct store *store, struct doctor_cursor *cursor)
 {
 	const struct reply *reply;
@@ -64,10 +35,9 @@ doctor_cursor_load(struct store *store, uint64_t now_ms, struct doctor_cursor *r
 {
 	struct doctor_cursor cursor = { .state = CURSOR_GOOD };
 	struct protocol_job_id id = { 0 };
-	struct protocol_job_id last = { 0 };
+	struct protocol_job_id last;
 	const struct reply *reply;
 	struct span text, entry;
-	bool is_there;
 	int code = load_text(store, &cursor);
 
 	if (code != CLI_OK)
@@ -91,8 +61,8 @@ doctor_cursor_load(struct store *store, uint64_t now_ms, struct doctor_cursor *r
 		snprintf(cursor.entry, sizeof cursor.entry, "%.*s", (int)entry.len,
 		         entry.data);
 	if (cursor.state == CURSOR_AHEAD) {
-		code = load_last(store, &last, &is_there);
-		if (is_there && compare_ids(last, id) >= 0)
+		code = store_last_id(store, &last);
+		if (code == CLI_OK && protocol_compare_job_ids(last, id) >= 0)
 			cursor.state = CURSOR_FUTURE;
 	}
 	*ret_cursor = cursor;
@@ -104,8 +74,7 @@ doctor_cursor_load(struct store *store, uint64_t now_ms, struct doctor_cursor *r
 struct search {
 	struct store *store;
 	struct protocol_job_id greatest;
-	struct protocol_job_id last; /* of the inbox */
-	bool is_there;               /* the inbox */
+	struct protocol_job_id last; /* of the inbox; zeros: there is none */
 };
 
 static void
@@ -118,9 +87,9 @@ raise_to(struct search *search, struct span text)
 		return;
 	entry = element.id;
 	entry.part = 0;
-	if (search->is_there && compare_ids(entry, search->last) > 0)
+	if (search->last.ms > 0 && protocol_compare_job_ids(entry, search->last) > 0)
 		return;
-	if (compare_ids(element.id, search->greatest) > 0)
+	if (protocol_compare_job_ids(element.id, search->greatest) > 0)
 		search->greatest = element.id;
 }
 
@@ -220,7 +189,7 @@ int
 doctor_cursor_find(struct store *store, struct doctor_cursor *ret_cursor)
 {
 	struct search search = { .store = store };
-	int code = load_last(store, &search.last, &search.is_there);
+	int code = store_last_id(store, &search.last);
 
 	for (int round = 0; code == CLI_OK && round < 2; round++)
 		code = look_everywhere(&search);

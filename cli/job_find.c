@@ -170,46 +170,25 @@ job_find(struct store *store, const char *id, json_t *job)
 
 /* ---- nothing is known ------------------------------------------------------------ */
 
-/* The value of one field of XINFO STREAM, or an empty span. */
-static struct span
-stream_field(const struct reply *reply, const char *name)
-{
-	for (size_t i = 0; i + 1 < reply->count; i += 2)
-		if (reply_is(&reply->items[i], name))
-			return reply_text(&reply->items[i + 1]);
-	return SPAN("");
-}
-
+/* Whether the inbox has not got to its entry. */
 static bool
-is_later(struct protocol_job_id id, struct protocol_job_id than)
+is_of_nobody(const char *id, struct protocol_job_id last)
 {
-	return id.ms != than.ms ? id.ms > than.ms : id.sequence > than.sequence;
-}
+	struct protocol_job_id entry;
 
-/* The last id that the inbox has given out; zeros if nothing was ever enqueued. */
-static int
-load_last_id(struct store *store, struct protocol_job_id *ret_last)
-{
-	const struct reply *reply;
-	int code = STORE_TRY(store, &reply, SPAN("XINFO"), SPAN("STREAM"),
-	                     store_key(store, "jobs", SPAN("")));
-
-	if (code != CLI_OK)
-		return code;
-	*ret_last = (struct protocol_job_id){ 0 };
-	if (reply->kind == REPLY_ARRAY &&
-	    protocol_parse_job_id(stream_field(reply, "last-generated-id"), ret_last) < 0)
-		*ret_last = (struct protocol_job_id){ .ms = UINT64_MAX };
-	return CLI_OK;
+	if (protocol_parse_job_id(span_from(id), &entry) < 0)
+		return false;
+	entry.part = 0;
+	return protocol_compare_job_ids(entry, last) > 0;
 }
 
 int
 job_find_refuse(struct store *store, const char *id)
 {
-	struct protocol_job_id wanted, last;
+	struct protocol_job_id last;
 	size_t jobs = 0;
 	bool waits = false;
-	int code = load_last_id(store, &last);
+	int code = store_last_id(store, &last);
 
 	if (code == CLI_OK && !strchr(id, '.'))
 		code = pack_last(store, span_from(id), &jobs);
@@ -232,7 +211,7 @@ job_find_refuse(struct store *store, const char *id)
 		                "There never was a job %s: nothing was ever enqueued in "
 		                "this namespace.",
 		                id);
-	if (protocol_parse_job_id(span_from(id), &wanted) == 0 && is_later(wanted, last))
+	if (is_of_nobody(id, last))
 		return cli_fail(CLI_NOT_FOUND,
 		                "There never was a job %s: the last one that was "
 		                "enqueued here is %llu-%llu.",

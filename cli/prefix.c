@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #define PREFIX_SIZE_MAX ((size_t)8 << 20)
-#define PREFIX_NAME_MAX 64 /* that a job can say */
 
 struct args {
 	struct cli cli;
@@ -35,7 +34,7 @@ static const struct option_spec show_specs[] = {
 static bool
 is_prefix_name(const char *name)
 {
-	return strlen(name) <= PREFIX_NAME_MAX && text_is_name(span_from(name));
+	return strlen(name) <= TEXT_SAID_MAX && text_is_name(span_from(name));
 }
 
 static int

@@ -250,6 +250,23 @@ store_call(struct store *store, const struct reply **ret_reply)
 }
 
 int
+store_last_id(struct store *store, struct protocol_job_id *ret_id)
+{
+	const struct reply *reply;
+	int code = STORE_TRY(store, &reply, SPAN("XINFO"), SPAN("STREAM"),
+	                     store_key(store, "jobs", SPAN("")));
+
+	*ret_id = (struct protocol_job_id){ 0 };
+	if (code != CLI_OK || reply->kind != REPLY_ARRAY)
+		return code;
+	for (size_t i = 0; i + 1 < reply->count; i += 2)
+		if (reply_is(&reply->items[i], "last-generated-id") &&
+		    protocol_parse_job_id(reply_text(&reply->items[i + 1]), ret_id) < 0)
+			*ret_id = (struct protocol_job_id){ .ms = UINT64_MAX };
+	return CLI_OK;
+}
+
+int
 store_now(struct store *store, uint64_t *ret_ms)
 {
 	const struct reply *reply;

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "common/call.h"
+#include "common/codec/protocol.h"
 #include "common/reply.h"
 
 struct store;
@@ -46,6 +47,9 @@ MUST_USE int store_next(struct store *store, uint64_t timeout_ms, const char *co
 /* The same without a word: CLI_OK with whatever was answered. */
 MUST_USE int store_next_try(struct store *store, uint64_t timeout_ms,
                             const struct reply **ret_reply);
+
+/* The last id that the inbox has given out; zeros if it has given none. */
+MUST_USE int store_last_id(struct store *store, struct protocol_job_id *ret_id);
 
 /* The clock of Redis, in ms since 1970. */
 MUST_USE int store_now(struct store *store, uint64_t *ret_ms);

@@ -16,6 +16,7 @@
 #include "common/error.h"
 
 #define TEXT_NAME_MAX    128 /* bytes of a name */
+#define TEXT_SAID_MAX    64  /* of an upstream's or named prefix's, that jobs say */
 #define TEXT_NUMBER_SIZE 24  /* room for any number, duration or size, and its zero */
 
 /* Digits only (leading zeros are fine).  ERR_MALFORMED if it is no number, ERR_LIMIT

@@ -3,7 +3,8 @@
 #include "common/codec/protocol.h"
 #include "scheduler/ruler_note.h"
 
-#define DIGITS 16 /* of a hash */
+#define DIGITS     16 /* of a hash */
+#define PLACES_MAX 64 /* bits of `elsewhere`; a configuration has no more upstreams */
 
 static void
 put_hash(const struct ruler_upstream *upstream, char ret_digits[DIGITS])
@@ -32,7 +33,7 @@ void
 ruler_address_compare(struct ruler *ruler, struct span stored)
 {
 	const struct ruler_config *config = ruler->config;
-	size_t count = MIN(config->upstreams_count, 64);
+	size_t count = MIN(config->upstreams_count, PLACES_MAX);
 
 	ruler->rebuild.elsewhere = 0;
 	ruler->rebuild.addresses_known = stored.len > 0;
@@ -59,7 +60,7 @@ ruler_address_is_new(const struct ruler *ruler, struct span budget)
 	struct span class_name;
 	size_t upstream = ruler_known_budget_parse(&ruler->known, budget, &class_name);
 
-	return ruler->rebuild.addresses_known && upstream < 64 &&
+	return ruler->rebuild.addresses_known && upstream < PLACES_MAX &&
 	       (ruler->rebuild.elsewhere >> upstream & 1) != 0;
 }
 

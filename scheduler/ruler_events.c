@@ -15,7 +15,7 @@
 static bool
 is_before(struct protocol_job_id a, struct protocol_job_id b)
 {
-	return a.ms != b.ms ? a.ms < b.ms : a.sequence < b.sequence;
+	return protocol_compare_job_ids(a, b) < 0;
 }
 
 static struct protocol_job_id

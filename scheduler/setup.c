@@ -37,6 +37,10 @@ place_of(const struct config_upstream *from)
 	id_hash_field(&hash, span_from(from->account));
 	id_hash_field(&hash, span_from(from->key_env));
 	id_hash_field(&hash, span_from(from->key_file));
+	for (size_t i = 0; i < from->headers_env_count; i++) {
+		id_hash_field(&hash, span_from(from->headers_env[i].name));
+		id_hash_field(&hash, span_from(from->headers_env[i].value));
+	}
 	return id_hash_final(&hash).low | 1;
 }
 

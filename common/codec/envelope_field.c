@@ -20,9 +20,9 @@
 /* clang-format off */
 /* The order is that of docs/ENVELOPE.md. */
 const struct envelope_field envelope_fields[] = {
-	{ "upstream",     ENVELOPE_TYPE_NAME,     1, 64,    NULL, NULL, 0, true, AT(upstream) },
+	{ "upstream",     ENVELOPE_TYPE_NAME,     1, TEXT_SAID_MAX, NULL, NULL, 0, true, AT(upstream) },
 	{ "body",         ENVELOPE_TYPE_BODY,     1, 0,     NULL, NULL, 0, true, AT(body) },
-	{ "prefix",       ENVELOPE_TYPE_PREFIX,   1, 64,    NULL, NULL, 0, true, AT(prefix) },
+	{ "prefix",       ENVELOPE_TYPE_PREFIX,   1, TEXT_SAID_MAX, NULL, NULL, 0, true, AT(prefix) },
 	{ "route",        ENVELOPE_TYPE_TEXT,     1, 64,    NULL, NULL, 0, true, AT(route) },
 	{ "shared",       ENVELOPE_TYPE_SHARED,   1, CHAIN_SHARED_COUNT_MAX, NULL, NULL, 0, true, AT(shared) },
 	{ "conversation", ENVELOPE_TYPE_TEXT,     1, 128,   NULL, NULL, 0, true, AT(conversation) },

@@ -129,6 +129,18 @@ protocol_print_job_id(struct protocol_job_id id, char *ret_text)
 	return len;
 }
 
+int
+protocol_compare_job_ids(struct protocol_job_id a, struct protocol_job_id b)
+{
+	if (a.ms != b.ms)
+		return a.ms < b.ms ? -1 : 1;
+	if (a.sequence != b.sequence)
+		return a.sequence < b.sequence ? -1 : 1;
+	if (a.part != b.part)
+		return a.part < b.part ? -1 : 1;
+	return 0;
+}
+
 static int
 parse_pair(struct span text, uint64_t *ret_a, uint64_t *ret_b)
 {

@@ -105,6 +105,9 @@ size_t protocol_print_lane_id(struct protocol_lane_id id, char *ret_text);
 
 MUST_USE int protocol_parse_job_id(struct span text, struct protocol_job_id *ret_id);
 size_t protocol_print_job_id(struct protocol_job_id id, char *ret_text);
+/* The order in which the stream gives entries, and a pack its jobs: below, at or above
+ * zero.  An entry, whose part is 0, comes before the jobs of it. */
+int protocol_compare_job_ids(struct protocol_job_id a, struct protocol_job_id b);
 
 /* A ticket ("w:…") is not an element: ERR_UNSUPPORTED. */
 MUST_USE int protocol_parse_element(struct span text,

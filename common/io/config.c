@@ -235,8 +235,6 @@ upstream_complaint(const struct config_upstream *upstream)
 	return NULL;
 }
 
-#define UPSTREAM_NAME_MAX 64 /* of the envelope */
-
 static int
 finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 {
@@ -244,7 +242,7 @@ finish_upstream(struct config_upstream *upstream, struct config_error *reterr)
 	struct span host;
 	size_t len;
 
-	if (strlen(upstream->name) > UPSTREAM_NAME_MAX)
+	if (strlen(upstream->name) > TEXT_SAID_MAX)
 		return fail(reterr, ERR_LIMIT, "upstreams", upstream->name,
 		            "has a name that no job can say: 64 bytes at most");
 	if (upstream->url[0] == '\0')

@@ -8,6 +8,8 @@ import subprocess
 import threading
 import types
 
+import pytest
+
 from daemons import CONFIG, Scheduler, Server, body, inbox, scheduler, server  # noqa: F401
 from proxy import Proxy
 from store import Store, Worker, library, wait_until
@@ -417,7 +419,9 @@ def test_a_limit_that_is_not_configured_any_more_is_none_and_a_learned_one_stays
         worker.settle([job], usage=f"{inbox.now()} {inbox.now()} 0 0 10 5")
 
 
-def test_what_an_account_was_told_at_another_address_is_forgotten(server, inbox):
+@pytest.mark.parametrize("auth, other", [("bearer", "key_env: B"),
+                                         ("none", "headers_env: {x-gateway: B}")])
+def test_what_an_account_was_told_at_another_address_is_forgotten(server, inbox, auth, other):
     """A new key was parked for half an hour, since the old one had reached its spend cap."""
     with Scheduler(server) as first:
         ids = [inbox.add(upstream="claude", body=body("short")) for _ in range(2)]
@@ -429,8 +433,8 @@ def test_what_an_account_was_told_at_another_address_is_forgotten(server, inbox)
         first.terminate()
     inbox.redis.hset(inbox.key("budget:claude:sonnet"), "parked_until", inbox.now() + 1800000)
     assert worker.claim(1).jobs == []
-    with Scheduler(server, config=CONFIG.replace("markers: auto", "markers: auto\n    key_env: B"
-                                                 ).replace("auth: none", "auth: bearer", 1)):
+    config = CONFIG.replace("markers: auto", f"markers: auto\n    {other}", 1)
+    with Scheduler(server, config=config.replace("auth: none", f"auth: {auth}", 1)):
         wait_until(lambda: budget_of(inbox)["parked_until"] == "0", "the account to be free")
         assert budget_of(inbox) == {"limited": "0", "r.limit": "0", "i.limit": "0",
                                     "learned": "0", "parked_until": "0"}

@@ -52,6 +52,19 @@ START_TEST(protocol_lane_id_refuses_what_is_none)
 }
 END_TEST
 
+START_TEST(protocol_job_ids_stand_in_the_order_of_the_stream)
+{
+	static const struct protocol_job_id rising[] = {
+		{ 0 }, { 1, 0, 0 }, { 1, 0, 1 }, { 1, 0, 2 }, { 1, 1, 0 }, { 2, 0, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rising); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(rising); j++)
+			ck_assert_int_eq(protocol_compare_job_ids(rising[i], rising[j]),
+			                 (i > j) - (i < j));
+}
+END_TEST
+
 START_TEST(protocol_element_round_trips)
 {
 	static const char *const good[] = {
@@ -499,9 +512,10 @@ START_TEST(protocol_event_of_a_later_version_is_told_apart)
 END_TEST
 
 SUITE_MAIN("protocol", protocol_lane_id_round_trips,
-           protocol_lane_id_refuses_what_is_none, protocol_element_round_trips,
-           protocol_element_refuses_what_is_none, protocol_ticket_round_trips,
-           protocol_list_of_nothing_has_no_items,
+           protocol_lane_id_refuses_what_is_none,
+           protocol_job_ids_stand_in_the_order_of_the_stream,
+           protocol_element_round_trips, protocol_element_refuses_what_is_none,
+           protocol_ticket_round_trips, protocol_list_of_nothing_has_no_items,
            protocol_budget_names_what_is_paid_together,
            protocol_usage_keeps_unknown_apart_from_zero, protocol_usage_carries_limits,
            protocol_usage_carries_what_only_the_ledger_needs,
