@@ -74,7 +74,7 @@ doctor_cursor_load(struct store *store, uint64_t now_ms, struct doctor_cursor *r
 struct search {
 	struct store *store;
 	struct protocol_job_id greatest;
-	struct protocol_job_id last; /* of the inbox; zeros: there is none */
+	struct protocol_job_id last; /* of the inbox; zeros: none, all of it is new */
 };
 
 static void
@@ -87,7 +87,7 @@ raise_to(struct search *search, struct span text)
 		return;
 	entry = element.id;
 	entry.part = 0;
-	if (search->last.ms > 0 && protocol_compare_job_ids(entry, search->last) > 0)
+	if (protocol_compare_job_ids(entry, search->last) > 0)
 		return;
 	if (protocol_compare_job_ids(element.id, search->greatest) > 0)
 		search->greatest = element.id;
