@@ -183,13 +183,13 @@ is_told(const struct ruler_admit *admit)
 }
 
 static struct protocol_job_id
-job_id(const struct ruler_admit *admit, const struct ruler_entry *entry, uint32_t count)
+job_id(const struct ruler_admit *admit, const struct ruler_entry *entry)
 {
 	struct protocol_job_id id = { 0 };
 	int err = protocol_parse_job_id(entry->id, &id);
 
 	VERIFY(err == 0);
-	if (count > 1)
+	if (admit->reader.is_pack)
 		id.part = admit->job + 1;
 	return id;
 }
@@ -242,7 +242,7 @@ add_entry(struct ruler *ruler, uint64_t now_ms, const struct ruler_page *page,
 		if (!ruler_batch_has_room(admit))
 			return RULER_PLACE_FULL;
 		ruler_job_read(&admit->reader, admit->job, &job);
-		verdict = ruler_place_job(ruler, now_ms, job_id(admit, entry, count),
+		verdict = ruler_place_job(ruler, now_ms, job_id(admit, entry),
 		                          is_told(admit), &job, &slim, out);
 		if (verdict != RULER_PLACE_TAKEN)
 			return verdict;

@@ -35,6 +35,7 @@ open_entry(struct ruler_job_reader *reader)
 
 	reader->adopted = false;
 	reader->is_open = count > 0;
+	reader->is_pack = reader->is_open && reader->envelopes.is_pack;
 	reader->count = count > 0 ? (uint32_t)count : 1;
 	reader->index = 0;
 }
@@ -191,6 +192,7 @@ ruler_job_adopt(struct ruler_job_reader *reader, struct span payload, uint64_t e
 
 	reader->adopted = true;
 	reader->is_open = false;
+	reader->is_pack = false;
 	reader->count = 1;
 	reader->pairs_count = 0;
 	reader->fault = (struct envelope_error){ .text = "its payload cannot be read" };
@@ -427,7 +429,7 @@ ruler_job_identify(struct ruler_job_reader *reader, struct span prefix,
 		chain_place(chain, job->pool);
 	job->opaque = chain->opaque != CHAIN_SPLITTABLE;
 	job->split = chain->split;
-	job->slim = reader->adopted || reader->count > 1 || chain->own.len > 0 ||
+	job->slim = reader->adopted || reader->is_pack || chain->own.len > 0 ||
 	            hides_reply(reader);
 	job->streams = upstream->traits.stream;
 	job->tail_marked = has_tail_marker(reader);

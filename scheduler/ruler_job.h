@@ -69,6 +69,7 @@ struct ruler_job_reader {
 	char text[256];
 	char route[2 * TEXT_NAME_MAX + 2];
 	bool is_open;          /* the entry could be taken apart */
+	bool is_pack;          /* its jobs go by `<entry>.1` and so on */
 	uint32_t count, index; /* jobs of the entry; the next one to be read */
 	const struct envelope_pair *pairs;
 	size_t pairs_count;

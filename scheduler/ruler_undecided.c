@@ -151,7 +151,7 @@ place(struct ruler *ruler, uint64_t now_ms, struct call_list *out)
 	ruler_batch_clear(admit);
 	admit->open = false; /* the reader is borrowed: its entry is opened again */
 	ruler_job_adopt(&admit->reader, buffer_span(&undecided->payload),
-	                undecided->ids[0].ms, &job);
+	                MIN(id_at(undecided, 0)->ms, now_ms), &job);
 	switch (ruler_place_job(ruler, now_ms, *id_at(undecided, 0), undecided->told,
 	                        &job, &slim, out)) {
 	case RULER_PLACE_TAKEN:

@@ -63,6 +63,7 @@ open_json(struct envelope_reader *reader, struct span text, struct envelope_erro
 	reader->count = 1;
 	reader->json_at = 0;
 	if (tape_is(&reader->tape, 0, TAPE_ARRAY)) {
+		reader->is_pack = true;
 		reader->count = tape_count(&reader->tape, 0);
 		reader->json_at = tape_first(&reader->tape, 0);
 	}
@@ -76,6 +77,8 @@ open_packed(struct envelope_reader *reader, struct span bytes,
 	int err = envelope_pack_open(bytes, &reader->count, &reader->packed);
 
 	reader->form = FORM_PACKED;
+	reader->is_pack =
+		err == 0 && reader->packed.data != bytes.data; /* behind a head */
 	if (err < 0)
 		return envelope_field_refuse(reterr, "m",
 		                             "`m` is not one MessagePack map or an array "
@@ -97,6 +100,7 @@ envelope_open(struct envelope_reader *reader, const struct envelope_pair *pairs,
 	reader->pairs_count = pairs_count;
 	reader->entry_ms = entry_ms;
 	reader->form = FORM_FLAT;
+	reader->is_pack = false;
 	reader->count = 1;
 	reader->index = 0;
 	if (pairs_count > ENVELOPE_FIELDS_MAX)

@@ -136,6 +136,7 @@ struct envelope_reader {
 	size_t pairs_count;
 	uint64_t entry_ms; /* the entry id's time: base of relative times */
 	int form;          /* flat, json, MessagePack */
+	bool is_pack;      /* an array, if only of one */
 	uint32_t count;    /* jobs in the entry */
 	uint32_t index;    /* of the next job */
 	struct tape tape;

@@ -84,6 +84,17 @@ def test_a_json_array_is_a_pack_18(scheduler, inbox):
     check_books(inbox)
 
 
+def test_a_pack_of_one_is_a_pack_18(scheduler, inbox):
+    """Whoever packs what he has, waits for `<entry>.1`, also when he has one."""
+    packed = b"\x91" + msgpack_map({"upstream": "claude", "body": body("short")})
+    ids = [inbox.add(json=json.dumps([{"body": tiny(1)}]), upstream="claude"),
+           inbox.redis.xadd(inbox.key("jobs"), {"m": packed})]
+    admitted(inbox, ids[1])
+    assert sorted(one for list in elements(inbox).values() for one in list) == [f"{id}.1~" for id in ids]
+    assert inbox.redis.xlen(inbox.key("jobs")) == 0
+    check_books(inbox)
+
+
 def test_messagepack_is_a_job_and_a_pack_18(scheduler, inbox):
     one = msgpack_map({"upstream": "claude", "body": body("short")})
     inbox.redis.xadd(inbox.key("jobs"), {"m": one})
