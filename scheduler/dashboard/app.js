@@ -16,7 +16,7 @@ const MENU = ["overview", "families", "routes", "places", "workers", "jobs", "de
 const SLOW_MS = 4000; // between two reads of what Redis has to be asked for
 
 const $ = (id) => document.getElementById(id);
-const app = { at: null, live: null, data: null, session: null, error: "", source: null, reading: false, again: false, readMs: 0, heardMs: 0 };
+const app = { at: null, live: null, data: null, session: null, error: "", cut: false, source: null, reading: false, again: false, readMs: 0, heardMs: 0 };
 
 // ---- the API -------------------------------------------------------------------------
 
@@ -66,7 +66,8 @@ function showNav() {
   app.navAt = current;
 }
 
-const isLate = () => Boolean(app.live) && Date.now() - app.heardMs > 5000;
+// A read that got no answer says it at once; silence, after a while.
+const isLate = () => app.cut || (Boolean(app.live) && Date.now() - app.heardMs > 5000);
 
 function showState() {
   const live = app.live;
@@ -97,8 +98,8 @@ function showFoot() {
 // Old figures that look like new ones are worse than none.
 function lateBox() {
   app.late = isLate();
-  return app.late ? h("div", { class: "why stuck" }, h("strong", {}, `No news from the scheduler since ${model.clock(app.heardMs)}`),
-    h("p", {}, "What is shown is from then. Has it ended, or is the network gone? The page tries again by itself.")) : null;
+  return app.late ? h("div", { class: "why stuck" }, h("strong", {}, `No news from the scheduler${app.live ? ` since ${model.clock(app.heardMs)}` : ""}`),
+    h("p", {}, `${app.data ? "What is shown is from then. " : ""}Has it ended, or is the network gone? The page tries again by itself.`)) : null;
 }
 
 // Who does not rule knows nothing of what waits: no figures are better than zeros.
@@ -128,7 +129,10 @@ function show() {
     render($("main"), h("div", { class: "heading" }, h("h1", {}, view.title)), h("div", { class: "why stuck" }, h("strong", {}, "This cannot be shown"), h("p", {}, app.error)));
     return;
   }
-  if (!app.data || !app.live) return;
+  if (!app.data || !app.live) {
+    if (app.cut) render($("main"), h("div", { class: "heading" }, h("h1", {}, view.title)), lateBox());
+    return;
+  }
   const knows = app.live.phase !== "standing by" || view.fromRedis;
   render($("main"), lateBox(), phaseBox(app.live.phase, view), knows ? view.show(app.at, app.data, app.live, may(), app.session) : h("div", { class: "heading" }, h("h1", {}, view.title)));
   if (app.at.view === "overview" && knows) drawCharts(rangeOf(app.at), app.data.history, app.data.ledger, eventsOf(app.data.ledger));
@@ -146,11 +150,13 @@ async function readView() {
     if (at !== app.at) return undefined; // somebody has gone on
     app.data = Object.fromEntries(entries.map(([name], index) => [name, answers[index]]));
     app.error = "";
+    app.cut = false;
   } catch (error) {
     if (at !== app.at) return undefined;
-    app.error = error.status ? error.message : "The scheduler does not answer.";
+    app.error = error.status ? error.message : "";
+    app.cut = !error.status;
   }
-  app.readMs = Date.now();
+  app.readMs = app.cut ? 0 : Date.now(); // the next event asks at once
   return show();
 }
 

@@ -291,6 +291,32 @@ def test_a_page_that_was_cut_off_goes_on_by_itself(browser, tmp_path):
         browser.wait_text("7", ".tile .figure")
 
 
+def test_a_read_without_an_answer_leaves_what_is_known_and_says_from_when(browser, tmp_path):
+    """A page that reads in the moment in which the scheduler ends, as one behind each event does."""
+    with Stack(tmp_path) as stack:
+        stack.start_scheduler()
+        stack.await_ruler()
+        stack.send(7)
+        browser.open(stack.url)
+        browser.wait_text("7", ".tile .figure")
+        text = stack.config.read_text()
+        stack.config.write_text(text.replace("127.0.0.1:0", stack.url[len("http://"):-1]))
+        stack.end("scheduler")
+        browser.eval("dispatchEvent(new Event('hashchange'))")
+        browser.wait_text("No news from the scheduler since ", "main .why.stuck")
+        assert "What is shown is from then" in browser.text("main .why.stuck")
+        assert browser.text(".tile .figure") == "7"
+        browser.do("hash", hash="#/workers")
+        browser.wait_text("No news from the scheduler since ", "main .why.stuck")
+        browser.wait_text("Workers", "main h1")
+        assert "What is shown" not in browser.text("main .why.stuck")
+        stack.start_scheduler()
+        stack.await_ruler()
+        browser.wait_text("live", "#state")
+        browser.wait("document.querySelector('main .why.stuck') === null")
+        browser.wait_text("No worker is alive", "main")
+
+
 def test_a_changed_configuration_is_a_mark_on_the_event_line(browser, tmp_path):
     with Stack(tmp_path) as stack:
         stack.start_scheduler()
