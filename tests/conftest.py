@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "lib"))
 
 from logs import ends  # noqa: E402
+from results import ungrouped  # noqa: E402
 
 
 def folders_of(item):
@@ -37,6 +38,6 @@ def pytest_runtest_makereport(item, call):
 def pytest_terminal_summary(terminalreporter):
     if "WARMQ_FALLEN" in os.environ:
         bad = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", [])
-        fallen = dict.fromkeys(report.nodeid for report in bad if hasattr(report, "nodeid"))
+        fallen = dict.fromkeys(ungrouped(report.nodeid) for report in bad if hasattr(report, "nodeid"))
         with open(os.environ["WARMQ_FALLEN"], "w", encoding="utf-8") as out:
             out.writelines(f"{HERE}/{name}\n" for name in fallen)

@@ -17,6 +17,7 @@ import sys
 import xml.etree.ElementTree as xml
 
 CHECK = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)$", re.M)
+GROUP = re.compile(r"@[^\]@]*$")  # xdist's, behind the name of a case that has one
 TAP = re.compile(r"^(not )?ok \d+\b([^\n]*)$", re.M)
 CASES = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)
 
@@ -78,9 +79,14 @@ def count_meson(path):
     return count
 
 
+def ungrouped(name):
+    """The name by which pytest finds a case that ran in a group: "t.py::a[1]@g" is "t.py::a[1]"."""
+    return GROUP.sub("", name)
+
+
 def cases_in(path):
     for case in xml.parse(path).getroot().iter("testcase"):
-        yield f"{case.get('classname')}.{case.get('name')}", case
+        yield ungrouped(f"{case.get('classname')}.{case.get('name')}"), case
 
 
 def is_bad(case):

@@ -36,6 +36,7 @@ JUNIT = ('<testsuites><testsuite><testcase classname="a" name="b"/>'
          '<testcase classname="a" name="c"><failure message="no"/></testcase>'
          '<testcase classname="a" name="d"><skipped message="no npm here"/></testcase>'
          "</testsuite></testsuites>")
+JUNIT_GROUP = JUNIT.replace('name="c"', 'name="c@browser-0"')
 AGAIN_OK = '<testsuite><testcase classname="a" name="c"/></testsuite>'
 AGAIN_BAD = ('<testsuite><testcase classname="a" name="c"><failure message="no"/></testcase>'
              "</testsuite>")
@@ -61,6 +62,8 @@ EXPECTED = [
      dict(junit=JUNIT, again=AGAIN_OK), 0, "2 passed, 0 failed, 1 skipped"),
     ("whoever falls twice failed once",
      dict(junit=JUNIT, again=AGAIN_BAD), 1, "1 passed, 1 failed, 1 skipped"),
+    ("also if it ran in a group", dict(junit=JUNIT_GROUP, again=AGAIN_OK),
+     0, "2 passed, 0 failed, 1 skipped"),
     ("steps count", dict(cases="cases: 20 passed, 0 failed\n"), 0, "20 passed, 0 failed"),
     ("a failed step without a failed case is a failure",
      dict(logs=[meson("OK", "")], failed_steps=["build"]), 1, "1 passed, 1 failed"),
