@@ -17,7 +17,7 @@ struct restore {
 	json_t *standing; /* ids that were seen somewhere */
 	char ids[CHUNK][ID_SIZE];
 	size_t count;
-	uint64_t queued, dead, lists;
+	uint64_t queued, dead, died, ended, lists;
 };
 
 /* ---- what stands somewhere ------------------------------------------------------- */
@@ -124,6 +124,8 @@ flush(struct restore *restore)
 	for (size_t i = 2; code == CLI_OK && i < reply->count; i++) {
 		restore->queued += reply_is(reply_at(reply, i), "queued");
 		restore->dead += reply_is(reply_at(reply, i), "dead");
+		restore->died += reply_is(reply_at(reply, i), "died");
+		restore->ended += reply_is(reply_at(reply, i), "ended");
 	}
 	return code;
 }
@@ -237,7 +239,19 @@ say_what_was_done(const struct restore *restore)
 			"ended %s as lost: their prefix was kept once for their family, "
 			"and which one that was is gone",
 			cli_count(restore->dead, "job", "jobs", count));
-	if (restore->lists + restore->queued + restore->dead == 0)
+	if (restore->died > 0)
+		doctor_say(doctor, DOCTOR_WARNING, "jobs",
+		           "warmq job ls --state dead; warmq job retry, or drop",
+		           "put %s back among the dead ones, where they had been",
+		           cli_count(restore->died, "job", "jobs", count));
+	if (restore->ended > 0)
+		doctor_say(
+			doctor, DOCTOR_WARNING, "jobs", NULL,
+			"deleted what was left of %s that had ended: the results stand",
+			cli_count(restore->ended, "job", "jobs", count));
+	if (restore->lists + restore->queued + restore->dead + restore->died +
+	            restore->ended ==
+	    0)
 		doctor_say(doctor, DOCTOR_FINE, "jobs", NULL,
 		           "every job that lives stands somewhere: nothing was changed");
 }

@@ -210,7 +210,7 @@ end
 
 -- The way to the dead letters: `past` names what it was.
 function bury(past, id, slim, reason, why)
-	if not slim and not payload.to_slim(id) then
+	if not slim and not payload.to_slim(id) and call('EXISTS', key.ns .. 'slim:' .. id) == 0 then
 		payload.new_slim(id, '') -- the payload was lost: the grave stays countable
 	end
 	note('graves', now, id)

@@ -106,3 +106,45 @@ def test_what_is_no_job_of_the_queue_is_left_alone(store):
     assert restored(store, waiting, pack, "1-1", "x", "later") == \
         dict.fromkeys([waiting, pack, "1-1", "x", "later"], "gone")
     assert store.redis.xlen(store.key("jobs")) == 3
+
+
+def test_who_had_died_is_dead_again_and_not_sent(store):
+    """Whoever deletes `dead` to be rid of the dead has not asked for another try."""
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    for job, kind in zip(worker.claim(0, 1).jobs, ("fatal", "retry")):
+        worker.fail(job, kind, attempts_max=1)
+    early = store.add()
+    assert store.admit(early, dead=[(early, "malformed", "no", "", "", 9000, "")])[0] == "OK"
+    ids.append(early)
+    before = {id: store.redis.get(store.key(f"slim:{id}")) for id in ids}
+    store.redis.delete(store.key("dead"))
+    assert restored(store, *ids) == dict.fromkeys(ids, "died")
+    assert store.is_conserved() and store.family(family).live == 2
+    assert {id: store.redis.get(store.key(f"slim:{id}")) for id in ids} == before
+    assert store.ok("requeue", *ids[:2]) == ["queued"] * 2
+    assert store.family(family).live == 0 and worker.claim(0, 1).ids == ids[:2]
+
+
+def test_who_was_delayed_waits_until_then(store):
+    family = Family(1)
+    due = store.now() + 3600000
+    entry = store.add()
+    slim = f"slim1 whole\nupstream acme\nnot_before {due}\n\n{{}}"
+    assert store.admit(entry, families=[family], later=[(entry, due, family.id, "n", slim)],
+                       gone=[entry])[0] == "OK"
+    store.redis.delete(store.key("later"))
+    assert restored(store, entry) == {entry: "queued"}
+    assert store.redis.zscore(store.key("later"), entry) == due
+    assert store.family(family).live == 1, "it was counted there already"
+    assert store.is_conserved()
+
+
+def test_what_has_a_result_is_not_run_again(store):
+    family, ids = opened(store, count=1)
+    worker = Worker(store)
+    worker.settle(worker.claim(0).jobs)
+    store.redis.set(store.key(f"slim:{ids[0]}"), "slim1 whole\n\n{}")
+    store.redis.hincrby(store.key("meta"), "slims", 1)
+    assert restored(store, *ids) == {ids[0]: "ended"}
+    assert store.is_conserved() and store.redis.keys(store.key("slim:*")) == []
