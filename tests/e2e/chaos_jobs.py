@@ -164,7 +164,7 @@ class Ledger:
     def added(self, job, id):
         parts = self.parts(job)
         for n, part in enumerate(parts):
-            part.id = id if len(parts) == 1 else f"{id}.{n + 1}"
+            part.id = f"{id}.{n + 1}" if isinstance(job, Pack) else id
             self.ids[part.id] = part
 
     def refused(self, job):
