@@ -43,6 +43,15 @@ print_open(const struct protocol_lane *lane, uint64_t now_ms, char *ret_text, si
 	snprintf(ret_text, size, "warm until %s", cli_clock(lane->until_ms, clock));
 }
 
+/* Who writes is chosen: a first job may start, or a warm-up is wanted.  No worker has
+ * taken it yet. */
+static bool
+is_elected(const struct protocol_lane *lane)
+{
+	return lane->in_use == 0 &&
+	       (lane->credits > 0 || lane->ticket == PROTOCOL_TICKET_WANTED);
+}
+
 static void
 print_state(const struct protocol_lane *lane, uint64_t now_ms, char *ret_text,
             size_t size)
@@ -52,7 +61,9 @@ print_state(const struct protocol_lane *lane, uint64_t now_ms, char *ret_text,
 		snprintf(ret_text, size, "cold");
 		return;
 	case PROTOCOL_WRITING:
-		snprintf(ret_text, size, "being written");
+		snprintf(ret_text, size, "%s",
+		         is_elected(lane) ? "cold: its writer waits for a slot"
+		                          : "being written");
 		return;
 	case PROTOCOL_CHECKING:
 		snprintf(ret_text, size, "checking");

@@ -139,6 +139,17 @@ def state_of(server, route):
     return row["state"]
 
 
+def test_a_prefix_is_being_written_from_when_a_worker_has_its_writer(server, scheduler, inbox):
+    """Overview and page say `elected` until then."""
+    worker = Worker(inbox, pool="default")
+    enqueue(inbox, ["triage"], 2)
+    wait_until(lambda: state_of(server, "triage") != "cold", "the choice")
+    assert state_of(server, "triage") == "cold: its writer waits for a slot"
+    wait_until(lambda: families(scheduler)["families"][0]["blocked_on"] == "elected", "the scheduler")
+    assert worker.claim(0).jobs
+    assert state_of(server, "triage") == "being written"
+
+
 def test_a_family_that_is_not_held_says_so_whatever_its_lane_says(server, scheduler, inbox):
     enqueue(inbox, ["triage", "other"], 2)
     assert state_of(server, "triage") == "cold"
