@@ -321,6 +321,32 @@ def test_rights_that_are_taken_are_missed_in_a_while_4(redis_server):
         client.close()
 
 
+# Calls that a session or the ruler makes by the thousand, in its own name.
+BUSY = {"admit", "grant", "beat", "claim", "settle", "begin", "fail", "fatal", "release"}
+
+
+def test_nobody_has_the_rights_of_another_who_says_the_same_4(redis_server):
+    """`hold off` of somebody who may was taken, for a second, for the right of all who say it."""
+    client = redis.Redis(unix_socket_path=redis_server, decode_responses=True)
+    client.execute_command("ACL", "SETUSER", "poor", "on", "nopass", "~*", "&*", "+@all", "-srem")
+    poor = redis.Redis(unix_socket_path=redis_server, decode_responses=True, username="poor",
+                       password="any")
+    try:
+        for name in sorted(set(WRITERS) - BUSY):
+            store, s = fresh(client)
+            CALLS[name](store, s)
+            before = snapshot(client, ())
+            store.redis = poor
+            with pytest.raises(redis.ResponseError, match="may not say SREM; nothing was done"):
+                CALLS[name](store, s)
+            assert snapshot(client, ()) == before, name
+    finally:
+        client.execute_command("ACL", "DELUSER", "poor")
+        client.flushall()
+        client.close()
+        poor.close()
+
+
 def test_a_call_in_a_redis_with_a_renamed_command_does_nothing_4(tmp_path):
     path = str(tmp_path / "redis.sock")
     with subprocess.Popen(redis_command(path, "--rename-command", "XDEL", "hidden"),
