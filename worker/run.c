@@ -1,6 +1,7 @@
 #include "worker/run.h"
 
 #include "common/io/log.h"
+#include "worker/run_log.h"
 
 #include <stdlib.h>
 
@@ -238,9 +239,11 @@ on_loaded(struct store_load *load, void *data)
 	if (load->error == ERR_IO) {
 		(void)snprintf(text, sizeof text, "Redis refused to give %s of this job.",
 		               load->missing);
-		log_error("a job cannot be read; it goes back to its queue. Look at the "
-		          "type of its keys: warmq doctor",
-		          LOG_SPAN("job", run_id(run)), LOG_TEXT("cause", text));
+		run_log_error(
+			run,
+			"a job cannot be read; it goes back to its queue. Look at the "
+			"type of its keys: warmq doctor",
+			LOG_TEXT("cause", text));
 		run_fail(run, AGENT_UNSENT, "redis", span_from(text), REDIS_REFUSED_MS,
 		         0);
 		return;

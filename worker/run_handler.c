@@ -3,6 +3,7 @@
 #include "common/codec/splice.h"
 #include "common/io/log.h"
 #include "worker/child.h"
+#include "worker/run_log.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -161,12 +162,12 @@ end_failed(struct work *work, struct run *run)
 	}
 	if (number != 0) {
 		(void)snprintf(reason, sizeof reason, "signal_%d", number);
-		(void)snprintf(text, sizeof text, "The handler died of signal %d. %s",
-		               number, work->last_line);
+		(void)snprintf(text, sizeof text, "The handler died of signal %d.%s%s",
+		               number, work->last_line[0] ? " " : "", work->last_line);
 	} else {
 		(void)snprintf(reason, sizeof reason, "exit_%d", status);
-		(void)snprintf(text, sizeof text, "The handler ended with status %d. %s",
-		               status, work->last_line);
+		(void)snprintf(text, sizeof text, "The handler ended with status %d.%s%s",
+		               status, work->last_line[0] ? " " : "", work->last_line);
 	}
 	run_fail(run, number != 0 || status == EXIT_RETRY ? AGENT_RETRY : AGENT_FATAL,
 	         reason, span_from(text), 0, 0);
@@ -261,9 +262,7 @@ end_line(struct work *work)
 	memcpy(work->last_line, line.data, line.len);
 	work->last_line[line.len] = '\0';
 	if (work->run)
-		log_info("a handler says", LOG_SPAN("job", run_id(work->run)),
-		         LOG_SPAN("text", line),
-		         LOG_SPAN("traceparent", work->run->envelope.traceparent));
+		run_log_info(work->run, "a handler says", LOG_SPAN("text", line));
 }
 
 static void
@@ -391,10 +390,11 @@ begin(struct run *run)
 		return;
 	}
 	if (spawn(run, work) < 0) {
-		log_error("the handler cannot be started; the job goes back to its queue",
-		          LOG_SPAN("job", run_id(run)),
-		          LOG_TEXT("program", run->context->config->worker.handler[0]),
-		          LOG_TEXT("cause", strerror(errno)));
+		run_log_error(
+			run,
+			"the handler cannot be started; the job goes back to its queue",
+			LOG_TEXT("program", run->context->config->worker.handler[0]),
+			LOG_TEXT("cause", strerror(errno)));
 		free_work(work);
 		run->has_missed = true;
 		run_fail(run, AGENT_UNSENT, "handler",

@@ -1,6 +1,7 @@
 #include "worker/run_http_inside.h"
 
 #include "common/io/log.h"
+#include "worker/run_log.h"
 
 #define DEFER_MS     1000   /* pause of an account that did not name one */
 #define OVERLOAD_MS  5000   /* the provider as a whole has no room */
@@ -150,14 +151,12 @@ note_stream(struct run_http_work *work, const struct assemble_result *result)
 		return;
 	refusal_add(&run->context->refusals, work->request.upstream,
 	            request_model(&work->request), REFUSAL_STREAM);
-	log_warning(
+	run_log_warning(
+		run,
 		"a streamed answer could not be assembled; this model is not asked to "
 		"stream any more",
-		LOG_SPAN("job", run_id(run)),
-		LOG_TEXT("upstream", work->request.upstream->config->name),
 		LOG_SPAN("model", request_model(&work->request)),
-		LOG_TEXT("reason", result->why_sse),
-		LOG_SPAN("traceparent", run->envelope.traceparent));
+		LOG_TEXT("reason", result->why_sse));
 }
 
 static void
@@ -267,13 +266,12 @@ send_without(struct run_http_work *work, const struct answer *answer)
 	if (refusals > REFUSAL_KINDS ||
 	    !was_added(&work->request.report, answer->addition))
 		return false;
-	log_warning(
+	run_log_warning(
+		run,
 		"a model refused what was added to a request; it is left out from now on",
-		LOG_SPAN(run_is_ticket(run) ? "ticket" : "job", run_id(run)),
 		LOG_TEXT("upstream", work->request.upstream->config->name),
 		LOG_SPAN("model", request_model(&work->request)),
-		LOG_TEXT("answer", answer->text),
-		LOG_SPAN("traceparent", run->envelope.traceparent));
+		LOG_TEXT("answer", answer->text));
 	refusal_add(&run->context->refusals, work->request.upstream,
 	            request_model(&work->request), refusal_for(answer->addition));
 	run_http_free(run);

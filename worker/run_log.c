@@ -1,5 +1,7 @@
 #include "worker/run_log.h"
 
+#include <string.h>
+
 static void
 add_span(struct log_field *fields, size_t *count, const char *name, struct span value)
 {
@@ -22,6 +24,29 @@ run_log_who(const struct run *run, struct log_field *ret_fields)
 	add_span(ret_fields, &count, "ref", run->envelope.ref);
 	add_span(ret_fields, &count, "traceparent", run->envelope.traceparent);
 	return count;
+}
+
+static bool
+says(const struct log_field *fields, size_t count, const char *key)
+{
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(fields[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+void
+run_log_write(enum log_level level, struct log_site *site, const struct run *run,
+              const char *event, const struct log_field *fields, size_t fields_count)
+{
+	struct log_field all[RUN_LOG_WHO_MAX + RUN_LOG_FIELDS_MAX] = { { 0 } };
+	size_t who = run_log_who(run, all), count = who;
+
+	VERIFY(fields_count <= RUN_LOG_FIELDS_MAX + 1);
+	for (size_t i = 1; i < fields_count; i++)
+		if (!says(all, who, fields[i].key))
+			all[count++] = fields[i];
+	log_write(level, site, event, all, count);
 }
 
 /* ---- ends ------------------------------------------------------------------------ */

@@ -94,6 +94,21 @@ def test_a_handler_that_is_killed_is_a_failed_attempt(store, handler):
     jobs, id = one_job(store, attempts="1")
     result = wait_result(store, id)
     assert result["state"] == "dead" and result["reason"] == "signal_9"
+    assert result["text"] == "The handler died of signal 9."
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_each_line_of_a_handler_says_whose_it_is(store, handler):
+    """Its route was missing, and who had no trace was said to have an empty one."""
+    worker = handler("sys.stderr.write('a word\\n')")
+    for fields, said in (({"traceparent": TRACE}, f" traceparent={TRACE}"), ({}, "")):
+        jobs, id = one_job(store, route="triage", **fields)
+        wait_result(store, id)
+        line, = [line for line in worker.log().splitlines() if "a handler says" in line and id in line]
+        assert f"job={id} route=triage upstream=prov{said} text=" in line
+        assert said or "trace" not in line
 
 
 def test_a_handler_that_takes_too_long_is_ended_with_its_children(store, handler, tmp_path):
