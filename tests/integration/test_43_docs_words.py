@@ -98,6 +98,21 @@ def test_the_manuals_have_the_options_that_the_programs_have():
             assert known - named == set(), program
 
 
+def test_the_manual_of_doctor_has_each_thing_that_it_looks_at():
+    """Findings about pools, upstreams, results and more were not in it."""
+    page = read("docs/man/warmq-doctor.1.scd")
+    table = page.split("# DESCRIPTION")[1].split("# OPTIONS")[0]
+    listed = {word for row in re.findall(r"^\|  (.+)$", table, re.M) for word in row.split(", ")}
+    repairs = set(re.findall(r"\*--repair\* _([a-z]+)_", page))
+    found = set()
+    for path in glob.glob(os.path.join(ROOT, "cli", "doctor*.c")):
+        for call in read(path).split("doctor_say(")[1:]:
+            level = re.match(r'[^"]*?DOCTOR_\w+[^"]*?,\s*"([a-z]+)"|[^"]*?level,\s*"([a-z]+)"', call)
+            found |= set(level.groups()) - {None} if level else set()
+    assert len(found) > 20
+    assert found - repairs == listed - repairs
+
+
 def test_keys_that_the_documents_name_stand_in_the_reference():
     reference = read("docs/CONFIG.md").split("<!-- reference: begin -->")[1]
     keys, section = set(), ""
