@@ -397,3 +397,28 @@ def test_dead_letters_are_bounded_and_counted(store):
     assert store.redis.exists(store.key(f"slim:{ids[0]}"), store.key(f"past:{ids[0]}")) == 0
     assert store.family(family).live == 0
     store.redis.delete(store.key("dead"))
+
+
+def test_what_has_ended_waits_in_no_list_from_which_nobody_claims_15(store):
+    """A pool without workers, a paused family, an upstream that is gone: everything that had been
+    cancelled or had expired there counted as waiting, for ever."""
+    family, ids = opened(store, count=2345)
+    other, rest = opened(store, 2, count=3)
+    for id in ids + rest[1:]:
+        assert store.ok("cancel", id) == ["ended"]
+    assert store.audit_in_pieces()[0] == []
+    assert store.list(family, "ready:n") == [] and store.list(other, "ready:n") == rest[:1]
+    assert store.redis.exists(store.key("ended")) == 0 and store.is_conserved()
+    assert store.family(family).bits == 0 and store.events("empty") == [f"empty {family.id}"]
+    assert Worker(store).claim(0, 1).ids == rest[:1]
+
+
+def test_what_has_ended_is_met_by_an_audit_in_one_call_15(store):
+    family, ids = opened(store, count=120)
+    store.ok("pause", family.id, "on")
+    for id in ids[:115]:
+        store.ok("cancel", id)
+    assert store.audit() == [] and store.list(family, "ready:n") == ids[115:]
+    assert store.is_conserved() and store.count()["ended"] == 0
+    store.ok("pause", family.id, "off")
+    assert Worker(store).claim(*range(8)).ids == ids[115:]

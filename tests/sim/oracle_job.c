@@ -64,7 +64,7 @@ oracle_job_enqueued(struct oracle *oracle, struct span entry)
 		if (span_equals(oracle->argv[i], SPAN("m")))
 			count = count_msgpack(oracle->argv[i + 1]);
 	}
-	if (count <= 1) {
+	if (count == 0) {
 		add_job(oracle, entry);
 		return;
 	}

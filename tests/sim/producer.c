@@ -399,7 +399,7 @@ send_pack(struct producer *producer, uint32_t number)
 		fill_words(producer, members[i], &words);
 		job->sent = true;
 		job->first = number;
-		job->part = count > 1 ? i + 1 : 0;
+		job->part = i + 1;
 		if (as_json)
 			buffer_append_byte(out, i > 0 ? ',' : '[');
 		if (as_json)
