@@ -21,6 +21,7 @@ static const struct option_spec specs[] = {
 
 struct sum {
 	uint64_t done, left;
+	uint64_t lost; /* of those left: they stay dead, and in the way of a page */
 };
 
 static bool
@@ -47,6 +48,7 @@ take(struct store *store, const char *function, const struct span *ids, size_t c
 			sum->done++;
 		else
 			sum->left++;
+		sum->lost += reply_is(reply_at(reply, 2 + i), "lost");
 	}
 	return code;
 }
@@ -92,8 +94,9 @@ read_page(struct store *store, uint64_t offset, uint64_t most, char ret_ids[CHUN
 	return code;
 }
 
-/* All that are dead now.  Those who die meanwhile stand behind them: perhaps the same
- * ones again, which were paid for once more. */
+/* All that are dead now, but for those that somebody else takes at the same moment. Those
+ * who die meanwhile stand behind them: perhaps the same ones again, which were paid for
+ * once more. */
 static int
 take_all(struct store *store, const char *function, struct sum *sum)
 {
@@ -107,7 +110,7 @@ take_all(struct store *store, const char *function, struct sum *sum)
 
 	left = code == CLI_OK ? (uint64_t)reply_integer(reply, 0) : 0;
 	while (code == CLI_OK && count > 0 && left > 0 && !cli_is_interrupted()) {
-		code = read_page(store, sum->left, MIN(left, CHUNK), texts, &count);
+		code = read_page(store, sum->lost, MIN(left, CHUNK), texts, &count);
 		left -= count;
 		for (size_t i = 0; i < count; i++)
 			ids[i] = span_from(texts[i]);

@@ -166,9 +166,9 @@ look_at_budget(struct doctor *doctor, const char *name)
 static int
 look_at_accounts(struct doctor *doctor)
 {
-	json_t *names = json_array();
+	json_t *names = json_object(), *seen; /* one may be in many pools */
 	const struct reply *reply;
-	const json_t *name;
+	const char *name;
 	size_t i;
 	int code = STORE_COMMAND(doctor->store, &reply, SPAN("HVALS"),
 	                         store_key(doctor->store, "pools", SPAN("")));
@@ -177,12 +177,12 @@ look_at_accounts(struct doctor *doctor)
 		struct span text = reply_text(reply_at(reply, i)), item;
 
 		while (text.len > 0 && protocol_list_next(&text, &item))
-			json_array_append_new(names, cli_json_text(item));
+			json_object_setn_new(names, item.data, item.len, json_true());
 	}
-	json_array_foreach(names, i, name)
+	json_object_foreach(names, name, seen)
 	{
 		if (code == CLI_OK)
-			code = look_at_budget(doctor, json_string_value(name));
+			code = look_at_budget(doctor, name);
 	}
 	json_decref(names);
 	return code;

@@ -326,7 +326,7 @@ load(const struct args *args, struct story *ret_story)
 {
 	char route[512] = "", families[1024], ledger[1024], sums[1024];
 	json_t *routes = NULL;
-	bool one = args->cli.argc > 0;
+	bool one = args->cli.argc > 0 && *args->cli.argv[0]; /* "" is no route */
 	int code;
 
 	if (one) {

@@ -2,9 +2,11 @@
 real programs."""
 
 import json
+import os
+import subprocess
 
 import books
-from fleet import Fleet, anthropic_body, wait_until
+from fleet import WARMQ, Fleet, anthropic_body, wait_until
 
 
 class Surely:
@@ -61,3 +63,31 @@ def test_times_of_a_job_that_is_retried_count_from_its_own_id(tmp_path):
         assert due == int(ids[2].split("-")[0]) + 3600000
         fleet.warmq("job", "cancel", ids[2])
         assert books.check(Surely(fleet)) == []
+
+
+def test_all_dead_jobs_are_dropped_by_two_who_say_so_at_once(tmp_path):
+    """Each took what the other had dropped for what could not be dropped, and went past as many."""
+    with Fleet(tmp_path) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        body = json.loads(anthropic_body("?"))
+        fleet.redis("XADD", "warmq:jobs", "*", "upstream", "new", "reply", "dead", "json",
+                    json.dumps([{"body": body}] * 6000))
+        wait_until(lambda: fleet.redis("ZCARD", "warmq:dead") == 6000, "deaths")
+        env = {**os.environ, "WARMQ_REDIS": f"unix://{fleet.socket}"}
+        both = [subprocess.Popen([str(WARMQ), "job", "drop", "--all", "--json"], env=env,
+                                 stdout=subprocess.PIPE) for _ in range(2)]
+        said = [json.loads(one.communicate(timeout=60)[0]) for one in both]
+        assert fleet.redis("ZCARD", "warmq:dead") == 0, said
+        assert sum(one["done"] for one in said) == 6000
+        assert books.check(Surely(fleet)) == []
+
+
+def test_an_account_of_many_pools_is_named_once(tmp_path):
+    with Fleet(tmp_path) as fleet:
+        fleet.start_scheduler()
+        fleet.await_ruler()
+        for pool in ("one", "two"):
+            fleet.redis("HSET", "warmq:pools", pool, "main:large")
+        fleet.redis("HSET", "warmq:budget:main:large", "parked_until", "4000000000000")
+        assert fleet.warmq("doctor").count("the account main:large is parked") == 1
