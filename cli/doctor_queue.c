@@ -122,12 +122,34 @@ look_at_lag(struct doctor *doctor, const struct doctor_cursor *cursor)
 	return CLI_OK;
 }
 
+/* A producer wrote the last id that there is: XADD refuses whatever comes. */
+static int
+look_at_last_id(struct doctor *doctor, bool *ret_is_exhausted)
+{
+	struct protocol_job_id last;
+	int code = store_last_id(doctor->store, &last);
+
+	*ret_is_exhausted =
+		code == CLI_OK && last.ms == UINT64_MAX && last.sequence == UINT64_MAX;
+	if (*ret_is_exhausted)
+		doctor_say(doctor, DOCTOR_BAD, "inbox",
+		           "see \"An exhausted inbox\" in docs/OPERATIONS.md, and let no "
+		           "producer name ids of his own",
+		           "the inbox has given the last possible id: XADD refuses every "
+		           "new job");
+	return code;
+}
+
 static int
 look_at_inbox(struct doctor *doctor)
 {
 	struct doctor_cursor cursor;
-	int code = doctor_cursor_load(doctor->store, doctor->now_ms, &cursor);
+	bool is_exhausted;
+	int code = look_at_last_id(doctor, &is_exhausted);
 
+	if (code != CLI_OK || is_exhausted)
+		return code;
+	code = doctor_cursor_load(doctor->store, doctor->now_ms, &cursor);
 	if (code != CLI_OK)
 		return code;
 	switch (cursor.state) {

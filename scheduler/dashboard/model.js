@@ -95,7 +95,7 @@ export function avoidable(ledger) {
 }
 
 const REMEDIES = {
-  stampede: "Is holding off, or does traffic pass WarmQ by?", hold_limit: "A longer hold_max helps, if the jobs can wait.",
+  stampede: "Is holding off, or does traffic pass WarmQ by?", hold_limit: "A longer hold_max helps, if the jobs can wait, and so does holding that is on.",
   proof_miss: "The lag is learned; it ends by itself.", drift: "Move what changes behind the shared part: the route's page names the byte.",
   ttl_mismatch: "Does a proxy drop the longer life?", evicted_early: "A few are normal; many: others use this cache, or the account routes badly.",
   other_place: "Send the route to fewer places.", keepwarm: "Ping earlier, or let it expire.", prewarm_wasted: "Warm later, or not at all.",

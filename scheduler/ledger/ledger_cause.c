@@ -17,9 +17,8 @@ static const struct {
 	                      "same prefix.",
 	                      true },
 	[LEDGER_HOLD_LIMIT] = { "hold_limit",
-	                        "The job may not wait longer, and started before the "
-	                        "prefix "
-	                        "could be read.",
+	                        "The job may not wait longer, or holding was switched "
+	                        "off, and it started before the prefix could be read.",
 	                        true },
 	[LEDGER_PROOF_MISS] = { "proof_miss",
 	                        "The one request that was sent to see whether the prefix "

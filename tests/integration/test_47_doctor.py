@@ -6,6 +6,7 @@ import subprocess
 import types
 
 import pytest
+import redis
 
 from daemons import BUILD, Scheduler, Server, body, inbox, scheduler, server  # noqa: F401
 from proxy import Proxy
@@ -287,6 +288,17 @@ def test_a_dead_job_of_the_future_does_not_keep_the_cursor_there(server, schedul
     scheduler.freeze(False)
     wait_until(lambda: inbox.meta("cursor") == f"{last} 0", "the new job to be admitted", 20)
     assert ("inbox", "bad") not in findings(server)
+
+
+def test_an_inbox_that_takes_no_more_is_said(server, scheduler, inbox):
+    """It was told that new jobs are admitted."""
+    last = "18446744073709551615-18446744073709551615"
+    inbox.redis.xadd(inbox.key("jobs"), {"upstream": "claude", "body": body("hello", "why")}, id=last)
+    wait_until(lambda: inbox.meta("cursor") == f"{last} 0", "its admission", 20)
+    with pytest.raises(redis.ResponseError, match="last possible ID"):
+        inbox.add(upstream="claude", body=body(question="new"))
+    text, action = findings(server)["inbox", "bad"]
+    assert "last possible id" in text and "An exhausted inbox" in action
 
 
 def test_books_are_counted_anew(server, scheduler, inbox):
