@@ -3,6 +3,8 @@
 --   no job, no child ──► unused[id] = now ──► an hour later: records, segment, sets go
 --          ▲ a job comes: out of `unused`
 --
+-- A pause is somebody's word: what is paused stays, or its next job would start.
+--
 -- A family answers for the lanes that it lists; a lane of a node that is nobody's leaf is
 -- needed as long as a family lists it as an ancestor.  What goes is collected here and
 -- deleted behind book_store.
@@ -64,7 +66,8 @@ local function lane_is_used(lane)
 end
 
 function forget.family(family)
-	local used = family.bits > 0 or family_number(family, 7, 16) > 0
+	local used = family.bits > 0 or family_number(family, 7, 16) > 0 or
+		family_is_paused(family)
 	for i = 1, #family.tail.lanes do
 		local lane = lanes[family.tail.lanes[i]]
 		used = used or (lane ~= nil and lane_is_used(lane))

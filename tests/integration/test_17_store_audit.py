@@ -249,6 +249,27 @@ def an_hour_passes(store):
         store.redis.zadd(store.key("unused"), {member: store.now() - 3600001})
 
 
+def test_a_paused_family_is_not_forgotten_14(store):
+    """An hour without a job, and the next one started, though nobody had resumed it."""
+    family = Family(1)
+    store.enqueue(family)
+    store.open(family)
+    finish_all(Worker(store))
+    assert store.ok("pause", family.id, "on") == ["done"]
+    for _ in range(2):
+        store.audit()
+        an_hour_passes(store)
+    store.enqueue(family)
+    assert Worker(store).claim().jobs == []
+    assert store.ok("pause", family.id, "off") == ["done"]
+    finish_all(Worker(store))
+    for _ in range(2):
+        store.audit()
+        an_hour_passes(store)
+    store.audit()
+    assert store.family(family) is None
+
+
 def finish_all(worker):
     while True:
         claim = worker.claim()
