@@ -201,6 +201,10 @@ job_find_refuse(struct store *store, const char *id)
 		                "The entry of %s is still in the inbox: its jobs are "
 		                "known once a scheduler has admitted them.",
 		                id);
+	if (jobs == 1)
+		return cli_fail(CLI_NOT_FOUND,
+		                "%s is no job, but an entry of one, which is %s.1.", id,
+		                id);
 	if (jobs > 0)
 		return cli_fail(CLI_NOT_FOUND,
 		                "%s is no job, but an entry of %zu: they are %s.1 to "

@@ -148,10 +148,14 @@ unpack(struct waiting *waiting, size_t i, size_t jobs)
 	json_t *held = json_incref(json_array_get(waiting->ids, i));
 
 	progress_end(&waiting->progress);
-	(void)fprintf(stderr,
-	              "%s is an entry of %zu jobs: waiting for all of them, %s.1 to "
-	              "%s.%zu.\n",
-	              entry.data, jobs, entry.data, entry.data, jobs);
+	if (jobs == 1)
+		(void)fprintf(stderr, "%s is an entry of one job: waiting for %s.1.\n",
+		              entry.data, entry.data);
+	else
+		(void)fprintf(stderr,
+		              "%s is an entry of %zu jobs: waiting for all of them, %s.1 "
+		              "to %s.%zu.\n",
+		              entry.data, jobs, entry.data, entry.data, jobs);
 	for (size_t n = 1; n <= jobs; n++) {
 		char id[PACK_ID_SIZE];
 

@@ -164,7 +164,7 @@ local function pause()
 	if word ~= 'on' and word ~= 'off' then
 		refuse('word', 'expected on or off, got "' .. sub(word, 1, 40) .. '"')
 	end
-	if family.missing then
+	if family.missing or word == 'on' and #family.tail.lanes == 0 then -- nobody's, but shared
 		return { 'OK', now, 'gone' }
 	end
 	level = true

@@ -278,6 +278,15 @@ def test_a_paused_family_starts_nothing(store):
     assert worker.claim().ids == ids
 
 
+def test_a_part_without_jobs_of_its_own_is_not_paused(store):
+    """`Nothing of it starts`, it was said, and all that have it in common went on."""
+    root = Family(1)
+    store.enqueue(Family(2, ancestors=[root.lane], px=[root.id, Family(2).id]), 1)
+    assert store.family(root) and store.ok("pause", root.id, "on") == ["gone"]
+    store.enqueue(root, 1)
+    assert store.ok("pause", root.id, "on") == ["done"]
+
+
 def test_whoever_admits_to_a_paused_family_hears_that_it_is(store):
     """A scheduler that has no memory of it, or knew only what stands below it."""
     family, _ = opened(store, 1, 1)
