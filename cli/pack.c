@@ -1,6 +1,7 @@
 #include "cli/pack.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define PACK_MAX   20000 /* jobs of one entry */
 #define LOOK_FIRST 16    /* an id that is no pack should cost little */
@@ -61,6 +62,32 @@ pack_last(struct store *store, struct span entry, size_t *ret_last)
 	return code;
 }
 
+/* Whether the fields of an entry have an array.  Its first byte says so; what else is
+ * wrong with it a scheduler says. */
+static bool
+has_array(const struct reply *fields)
+{
+	for (size_t i = 0; i + 1 < fields->count; i += 2) {
+		struct span value = reply_text(&fields->items[i + 1]);
+		size_t start = 0;
+
+		if (reply_is(&fields->items[i], "json")) {
+			while (start < value.len &&
+			       memchr(" \t\r\n", value.data[start], 4))
+				start++;
+			if (start < value.len && value.data[start] == '[')
+				return true;
+		}
+		if (reply_is(&fields->items[i], "m") && value.len > 0) {
+			unsigned char first = (unsigned char)value.data[0];
+
+			if ((first & 0xf0U) == 0x90 || first == 0xdc || first == 0xdd)
+				return true;
+		}
+	}
+	return false;
+}
+
 int
 pack_waits(struct store *store, struct span id, bool *ret_waits)
 {
@@ -74,6 +101,6 @@ pack_waits(struct store *store, struct span id, bool *ret_waits)
 		return CLI_OK;
 	code = STORE_TRY(store, &reply, SPAN("XRANGE"),
 	                 store_key(store, "jobs", SPAN("")), entry, entry);
-	*ret_waits = code == CLI_OK && reply->kind == REPLY_ARRAY && reply->count > 0;
+	*ret_waits = code == CLI_OK && has_array(reply_at(reply_at(reply, 0), 1));
 	return code;
 }

@@ -13,7 +13,8 @@
 MUST_USE int pack_last(struct store *store, struct span entry, size_t *ret_last);
 
 /* Whether `id` is that of a packed job whose entry is still in the inbox: it may be one
- * that nobody has admitted yet, and of which nothing else is stored. */
+ * that nobody has admitted yet, and of which nothing else is stored.  An entry that is
+ * one job has no others. */
 MUST_USE int pack_waits(struct store *store, struct span id, bool *ret_waits);
 
 /* Writes the id of its n-th job. */

@@ -162,6 +162,22 @@ def test_an_entry_of_many_jobs_is_waited_for_whole(server, scheduler, inbox):
         str(n) for n in range(1, 41)]
 
 
+def test_an_entry_that_is_one_job_has_no_others(server, scheduler, inbox):
+    """They were waited for as long as that job waited, and "still in the inbox"."""
+    body = {"upstream": "claude", "body": "{}"}
+    ids = [inbox.redis.xadd("warmq:jobs", fields)
+           for fields in (body, {"json": json.dumps(body)}, {"m": b"\x81\xa8upstream\xa6claude",
+                                                            "body": "{}"})]
+    wait_until(lambda: inbox.redis.hget("warmq:meta", "cursor") == f"{ids[-1]} 0", "admission")
+    for id in ids:
+        for verb in ("show", "cancel"):
+            assert says(4, "job", verb, f"{id}.1", server=server).startswith(
+                f"warmq: Nothing is known of the job {id}.1: ")
+        code, _, err = run("wait", "--timeout", "20s", f"{id}.1", server=server)
+        assert code == 1 and "nothing is known of 1" in err
+    assert inbox.redis.xlen("warmq:jobs") == len(ids)
+
+
 def test_a_file_that_is_taken_in_part_says_which_part(server, tmp_path):
     """128 of 400 jobs were in the queue, and nobody said so: who tried again sent them twice."""
     lines = [json.dumps({"model": "m", "n": n, "x": "x" * 50000}) for n in range(400)]
