@@ -170,8 +170,13 @@ tell_rest(struct sender *sender, enum cli_exit code)
 {
 	size_t count = json_array_size(sender->ids);
 
-	if (sender->line == 0)
+	if (sender->line == 0) {
+		if (code == CLI_UNREACHABLE && sender->in_flight > 0)
+			(void)cli_fail(code,
+			               "The job may be in the queue or not: who sends "
+			               "it again may pay for it twice.");
 		return;
+	}
 	refused_write(sender);
 	if (sender->refused[0])
 		(void)cli_fail(code, "Redis has refused lines %s.", sender->refused);
@@ -275,6 +280,7 @@ run(struct cli *cli)
 	struct field fields[FIELDS_MAX];
 	struct buffer text = BUFFER_INIT(BODY_SIZE_MAX);
 	struct sender sender = { .fields = fields };
+	const struct reply *reply;
 	int code;
 
 	if (!args->upstream)
@@ -291,7 +297,10 @@ run(struct cli *cli)
 	if (code != CLI_OK)
 		return code;
 	sender.ids = json_array();
-	code = send_all(&sender, args, &text);
+	/* Whether anybody answers, before anything is sent of which nobody knows then. */
+	code = STORE_TRY(sender.store, &reply, SPAN("PING"));
+	if (code == CLI_OK)
+		code = send_all(&sender, args, &text);
 	if (code != CLI_OK)
 		tell_rest(&sender, (enum cli_exit)code);
 	if (code == CLI_OK ? !args->wait : json_array_size(sender.ids) > 0)

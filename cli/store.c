@@ -11,6 +11,8 @@
 /* What Redis 7.0, and what later ones say of a command inside a function; what helps. */
 #define UNALLOWED_70 "The user executing the script can't"
 #define UNALLOWED    "ACL failure in script"
+/* What Redis says before it hangs up on who comes last. */
+#define CROWDED      "ERR max number of clients"
 #define ANOTHER_USER " This user of Redis may not do that: name another one with --redis."
 
 #define TIMEOUT_MS   5000
@@ -103,12 +105,12 @@ store_key(struct store *store, const char *name, struct span rest)
 	return (struct span){ key, MIN((size_t)len, KEY_SIZE - 1) };
 }
 
-static int
-lost(const struct store *store)
+static bool
+span_begins(struct span text, const char *word)
 {
-	return cli_fail(CLI_UNREACHABLE,
-	                "%s. Try again; if it stays so, is that a Redis?",
-	                redis_sync_message(store->redis));
+	size_t len = strlen(word);
+
+	return text.len >= len && memcmp(text.data, word, len) == 0;
 }
 
 /* What to do about an error of Redis, by how it begins; "" if nothing is known. */
@@ -123,7 +125,7 @@ error_advice(struct span text)
 		{ "READONLY", " This is a replica: name the master with --redis." },
 		{ "NOAUTH", " Name a user: --redis redis://USER:PASSWORD@HOST:PORT." },
 		{ "NOPERM", ANOTHER_USER },
-		{ "ERR max number of clients",
+		{ CROWDED,
 		  " Raise maxclients of Redis, or let others close connections." },
 		{ "ERR warmq speaks protocol",
 		  " This `warmq` is of another release than the scheduler that rules." },
@@ -137,13 +139,36 @@ error_advice(struct span text)
 	if (text.len > 0 && memmem(text.data, text.len, "WRONGTYPE", 9))
 		return " Somebody wrote that key by hand: `warmq doctor` says what to "
 		       "do.";
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		size_t len = strlen(known[i].word);
-
-		if (text.len >= len && memcmp(text.data, known[i].word, len) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (span_begins(text, known[i].word))
 			return known[i].advice;
-	}
 	return "";
+}
+
+/* What was asked may have been done, but not of who was not let in. */
+static int
+lost(const struct store *store)
+{
+	const char *message = redis_sync_message(store->redis);
+
+	return cli_fail(CLI_UNREACHABLE, "%s.%s", message,
+	                strstr(message, CROWDED) ? error_advice(SPAN(CROWDED))
+	                                         : " If it stays so, is that a Redis?");
+}
+
+/* Whether there is an answer: who is not let in may read why, or find the line cut. */
+static int
+receive(const struct store *store, int err, const struct reply *reply,
+        const struct reply **ret_reply)
+{
+	if (err < 0)
+		return lost(store);
+	if (reply->kind == REPLY_ERROR && span_begins(reply->text, CROWDED))
+		return cli_fail(CLI_UNREACHABLE, "Redis answered: %.*s.%s",
+		                (int)reply->text.len, reply->text.data,
+		                error_advice(reply->text));
+	*ret_reply = reply;
+	return CLI_OK;
 }
 
 /* Prints an error reply, to what was asked; `ret_reply` is written only for the others.
@@ -175,9 +200,10 @@ store_command(struct store *store, const struct span *words, size_t count,
               const struct reply **ret_reply)
 {
 	const struct reply *reply;
+	int code = store_try(store, words, count, &reply);
 
-	if (redis_sync_command(store->redis, words, count, 0, &reply) < 0)
-		return lost(store);
+	if (code != CLI_OK)
+		return code;
 	return take(reply, ret_reply, "%.*s%s%.*s", (int)words[0].len, words[0].data,
 	            count > 1 ? " " : "", count > 1 ? (int)words[1].len : 0,
 	            count > 1 ? words[1].data : "");
@@ -187,9 +213,10 @@ int
 store_try(struct store *store, const struct span *words, size_t count,
           const struct reply **ret_reply)
 {
-	return redis_sync_command(store->redis, words, count, 0, ret_reply) < 0
-	               ? lost(store)
-	               : CLI_OK;
+	const struct reply *reply = NULL;
+	int err = redis_sync_command(store->redis, words, count, 0, &reply);
+
+	return receive(store, err, reply, ret_reply);
 }
 
 int
@@ -203,9 +230,10 @@ store_next(struct store *store, uint64_t timeout_ms, const char *command, const 
            const struct reply **ret_reply)
 {
 	const struct reply *reply;
+	int code = store_next_try(store, timeout_ms, &reply);
 
-	if (redis_sync_next(store->redis, timeout_ms, &reply) < 0)
-		return lost(store);
+	if (code != CLI_OK)
+		return code;
 	return take(reply, ret_reply, "%s %.*s:%s", command, (int)store->name_space.len,
 	            store->name_space.data, key);
 }
@@ -213,8 +241,10 @@ store_next(struct store *store, uint64_t timeout_ms, const char *command, const 
 int
 store_next_try(struct store *store, uint64_t timeout_ms, const struct reply **ret_reply)
 {
-	return redis_sync_next(store->redis, timeout_ms, ret_reply) < 0 ? lost(store)
-	                                                                : CLI_OK;
+	const struct reply *reply = NULL;
+	int err = redis_sync_next(store->redis, timeout_ms, &reply);
+
+	return receive(store, err, reply, ret_reply);
 }
 
 struct call_list *

@@ -1,5 +1,6 @@
 """What `warmq` says: help for every verb, and errors that name what, where and what to do."""
 
+import contextlib
 import functools
 import json
 import os
@@ -7,7 +8,9 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -440,6 +443,46 @@ def test_an_answer_that_a_full_disk_cut_off_is_not_whole(server):
                               env={**os.environ, "WARMQ_REDIS": server.url})
     assert done.returncode == 1 and "Cannot write the answer: No space left" in done.stderr
     assert server.client.xlen("warmq:jobs") == 1, "it was done all the same, as the sentence says"
+
+
+@contextlib.contextmanager
+def who_answers(folder, *answers):
+    """A server that reads a command before each answer, and hangs up behind the last one."""
+    path = folder / "redis.sock"
+
+    def serve(listening):
+        with listening.accept()[0] as client:
+            for answer in answers:
+                client.recv(65536)
+                client.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        yield f"unix://{path}"
+        thread.join()
+
+
+def test_a_job_of_which_nobody_knows_is_not_to_be_sent_again_blindly(tmp_path):
+    """It may be in the queue, and the advice was to try again."""
+    with who_answers(tmp_path, b"+PONG\r\n", b"") as url:
+        code, out, err = run("enqueue", "--upstream", "claude", "--body", "{}", "--redis", url)
+    assert (code, out) == (3, "")
+    assert "The job may be in the queue or not" in err
+    assert "Try again" not in err
+
+
+@pytest.mark.parametrize("words", [("hold", "status"), ("worker", "ls"), ("doctor", "--json"),
+                                   ("enqueue", "--upstream", "claude", "--body", "{}")])
+def test_who_is_not_let_in_says_so_and_has_sent_nothing(tmp_path, words):
+    """Now an answer, now "is that a Redis?", with another status each."""
+    with who_answers(tmp_path, b"-ERR max number of clients reached\r\n") as url:
+        code, out, err = run(*words, "--redis", url)
+    assert (code, out) == (3, "")
+    assert "max number of clients reached. Raise maxclients" in err
+    assert "in the queue" not in err
 
 
 def test_lines_of_any_system_are_one_job_each(server):
