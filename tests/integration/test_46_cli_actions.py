@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import threading
 
-from daemons import BUILD, inbox, server  # noqa: F401
+from daemons import BUILD, CONFIG, Scheduler, inbox, server  # noqa: F401
 from store import ROOT, Worker, wait_until
 from test_42_scheduler_pages import act, enqueue, families, scheduler  # noqa: F401
 from test_44_cli_page import url_of, warmq
@@ -132,6 +133,18 @@ def test_a_family_that_is_too_short_is_not_warmed(server, scheduler, inbox):
     assert warm_word(server, "t") == "small"
     assert inbox.redis.get(inbox.key(f"warm:{family['id']}")) == "small", "the scheduler has"
     assert worker.claim(0).jobs == [], "no ticket"
+
+
+def test_a_family_that_nobody_remembers_is_not_said_to_be_switched_off(server, inbox):
+    """Holding was on, for all and for its route, and "off for it"."""
+    config = CONFIG.replace("scheduler:", "scheduler:\n  families_max: 64")
+    with Scheduler(server, config=config) as scheduler:
+        enqueue(inbox, [f"r{n}" for n in range(70)])
+        wait_until(lambda: "too many families" in scheduler.log, "one of too many")
+        unheld = re.search(r"too many families.* route=(r\d+)", scheduler.log)[1]
+        wait_until(lambda: state_of(server, unheld) == "not held: not held here", "its lane")
+        text = warmq("family", "warm", unheld, "--redis", server.url, check=1)
+        assert "or the scheduler remembers no more families" in text
 
 
 def state_of(server, route):

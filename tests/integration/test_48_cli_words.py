@@ -459,6 +459,7 @@ def who_answers(folder, *answers):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
         listening.listen()
+        listening.settimeout(60)
         thread = threading.Thread(target=serve, args=(listening,))
         thread.start()
         yield f"unix://{path}"
