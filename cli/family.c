@@ -292,7 +292,7 @@ static const struct {
 	{ "gone",
 	  "nothing is known of its prefix any more: it comes back with its next job" },
 	{ "off", "its jobs are not held: holding is off for it, or its upstream is not "
-	  "held, or the scheduler remembers no more families (see its log)" },
+	         "held, or the scheduler remembers no more families (see its log)" },
 	{ "small", "it is too short: its model caches nothing so short" },
 	{ "unshared", "one job only has had this prefix so far" },
 	{ "uncacheable", "its provider does not cache it, or it was never read back" },

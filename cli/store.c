@@ -3,6 +3,7 @@
 #include "common/codec/protocol_answer.h"
 #include "common/io/redis_sync.h"
 #include "common/io/redis_url.h"
+#include "common/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,8 +51,11 @@ store_open(const struct cli *cli, struct store **ret_store)
 
 	if (redis_url_parse(span_from(cli->redis), &url, message) < 0)
 		return cli_fail(CLI_USAGE, "%s", message);
-	if (!*cli->name_space || strlen(cli->name_space) > PROTOCOL_NAMESPACE_MAX)
-		return cli_fail(CLI_USAGE, "--namespace takes 1 to %d characters.",
+	if (strlen(cli->name_space) > PROTOCOL_NAMESPACE_MAX ||
+	    !text_is_name(span_from(cli->name_space)))
+		return cli_fail(CLI_USAGE,
+		                "--namespace takes 1 to %d of A-Z a-z 0-9 . _ -, as "
+		                "schedulers and workers do.",
 		                PROTOCOL_NAMESPACE_MAX);
 	store = calloc(1, sizeof *store);
 	VERIFY(store);

@@ -12,7 +12,7 @@ static const char *const reasons[CORE_WARM_COUNT] = {
 	[CORE_WARM_UNKNOWN] =
 		"nothing is known of its prefix any more: it comes back with "
 		"its next job",
-	[CORE_WARM_OFF] = 
+	[CORE_WARM_OFF] =
 		"its jobs are not held: holding is off for it, or its upstream is "
 		"not held, or the scheduler remembers no more families (see its log)",
 	[CORE_WARM_SMALL] = "it is too short: its model caches nothing so short",

@@ -445,6 +445,13 @@ def test_an_answer_that_a_full_disk_cut_off_is_not_whole(server):
     assert server.client.xlen("warmq:jobs") == 1, "it was done all the same, as the sentence says"
 
 
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "{warmq}", "x" * 65, "\xfc"])
+def test_a_namespace_that_nobody_serves_takes_no_jobs(server, name):
+    """They waited for ever: no scheduler starts with such a name."""
+    says(2, "enqueue", "--upstream", "claude", "--body", "{}", "--namespace", name, server=server)
+    assert server.client.keys("*") == []
+
+
 @contextlib.contextmanager
 def who_answers(folder, *answers):
     """A server that reads a command before each answer, and hangs up behind the last one."""
