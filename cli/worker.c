@@ -120,24 +120,47 @@ run_ls(struct cli *cli)
 
 /* ---- quiet, resume, stop --------------------------------------------------------- */
 
-/* A label, a session, or how a session begins. */
+/* What a name may be the name of; the first that is one counts. */
 static bool
-is_named(const json_t *row, const char *name)
+has_label(const json_t *row, const char *name)
 {
-	const char *session = json_string_value(json_object_get(row, "session"));
 	const char *label = json_string_value(json_object_get(row, "label"));
 
-	return (label && strcmp(label, name) == 0) ||
-	       (strlen(name) >= 4 && strncmp(session, name, strlen(name)) == 0);
+	return label && strcmp(label, name) == 0;
+}
+
+static bool
+has_session(const json_t *row, const char *name)
+{
+	const char *session = json_string_value(json_object_get(row, "session"));
+
+	return strlen(name) >= 4 && strncmp(session, name, strlen(name)) == 0;
+}
+
+static size_t
+count_named(const json_t *rows, bool (*is_named)(const json_t *, const char *),
+            const char *name)
+{
+	const json_t *row;
+	size_t i, count = 0;
+
+	json_array_foreach(rows, i, row) count += is_named(row, name);
+	return count;
 }
 
 static int
 steer_all(struct store *store, const json_t *rows, const char *name, const char *word,
           json_t *told)
 {
+	bool is_label = count_named(rows, has_label, name) > 0;
 	const json_t *row;
 	size_t i;
 
+	if (!is_label && count_named(rows, has_session, name) > 1)
+		return cli_fail(CLI_FAILED,
+		                "Sessions of several workers begin with \"%.60s\": say "
+		                "more of it.",
+		                name);
 	json_array_foreach(rows, i, row)
 	{
 		json_t *session = json_object_get(row, "session");
@@ -145,7 +168,7 @@ steer_all(struct store *store, const json_t *rows, const char *name, const char 
 		char what[ACT_WORD_SIZE];
 		int code;
 
-		if (!is_named(row, name))
+		if (!(is_label ? has_label : has_session)(row, name))
 			continue;
 		code = act_call(store, "steer", words, ARRAY_SIZE(words), what);
 		if (code != CLI_OK)
@@ -203,8 +226,9 @@ run_stop(struct cli *cli)
 	             "10 s, each drains and ends.");
 }
 
-#define STEER_DETAILS                                                                   \
-	"NAME is a label (all workers that have it), a session, or how one begins. A\n" \
+#define STEER_DETAILS                                                             \
+	"NAME is a label (all workers that have it), else a session, or how one " \
+	"begins. A\n"                                                             \
 	"worker that is started anew is not quiet."
 
 #define WHICH(verb)                                                                  \

@@ -54,6 +54,19 @@ def test_workers_are_told_to_be_quiet_and_to_go_on(server, scheduler, inbox):
                                                check=4)
 
 
+def test_a_name_of_one_worker_stops_no_other_one(server, scheduler, inbox):
+    """A label that looks like the begin of a session stopped that one's worker, too."""
+    workers = [Worker(inbox, pool="default") for _ in range(3)]
+    begin = workers[0].nonce[:4]
+    assert all(one.nonce.startswith(begin) for one in workers)
+    said = warmq("worker", "stop", begin, "--redis", server.url, check=1)
+    assert f'Sessions of several workers begin with "{begin}"' in said
+    inbox.redis.hset(inbox.key(f"session:{workers[1].nonce}"), "label", begin)
+    assert json.loads(warmq("worker", "stop", begin, "--json", "--redis", server.url)) == {
+        "told": [workers[1].nonce]}
+    assert [one.beat()[2] & 4 for one in workers] == [0, 4, 0]
+
+
 def test_holding_is_switched_off_for_one_route(server, scheduler, inbox):
     enqueue(inbox, ["triage", "other"], 3)
     worker = Worker(inbox, pool="default", slots=10)
