@@ -78,21 +78,14 @@ see_orphan(void *data, const char *key)
 		if (reply->kind != REPLY_NIL)
 			return CLI_OK;
 	}
-	if (nonce && ++orphans->count <= SHOWN_MAX) {
-		char command[DOCTOR_COMMAND_SIZE];
-
-		doctor_say(
-			doctor, DOCTOR_BAD, "workers",
-			doctor_command(doctor, command,
-		                       "ZADD %.*s:dying 0 %s (a "
-		                       "scheduler then gives its jobs "
-		                       "back)",
-		                       (int)store_namespace(doctor->store).len,
-		                       store_namespace(doctor->store).data, nonce + 1),
-			"%s holds leases of a session that no list of sessions has: its "
-			"jobs run no more and wait for nobody",
-			key);
-	}
+	if (nonce && ++orphans->count <= SHOWN_MAX)
+		doctor_say(doctor, DOCTOR_BAD, "workers",
+		           "warmq doctor --repair books (a scheduler then gives its jobs "
+		           "back, if its worker is dead)",
+		           "%s holds leases of a session that no list of sessions has: "
+		           "unless its worker lives, and says so within 10 s, its jobs "
+		           "run no more and wait for nobody",
+		           key);
 	return CLI_OK;
 }
 

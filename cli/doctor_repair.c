@@ -48,6 +48,58 @@ repair_cursor(struct doctor *doctor)
 	return CLI_OK;
 }
 
+/* ---- sessions -------------------------------------------------------------------- */
+
+#define LEASE_MS 30000 /* a worker that lives beats three times meanwhile */
+
+struct listing {
+	struct doctor *doctor;
+	char until[24];
+	uint64_t count;
+};
+
+/* "ns:lease:<nonce>" */
+static int
+list_session(void *data, const char *key)
+{
+	struct listing *listing = data;
+	struct store *store = listing->doctor->store;
+	struct span nonce = span_from(strrchr(key, ':') + 1);
+	const struct reply *reply;
+	int code = STORE_COMMAND(store, &reply, SPAN("ZSCORE"),
+	                         store_key(store, "dying", SPAN("")), nonce);
+
+	if (code != CLI_OK || reply->kind != REPLY_NIL)
+		return code;
+	code = STORE_COMMAND(store, &reply, SPAN("ZADD"),
+	                     store_key(store, "workers", SPAN("")), SPAN("NX"),
+	                     span_from(listing->until), nonce);
+	if (code == CLI_OK)
+		listing->count += (uint64_t)reply_integer(reply, 0);
+	return code;
+}
+
+/* What stands in a lease is looked for in the leases of those that are listed: a job that
+ * runs must not be taken for one that is nowhere.  Who has died is reaped as ever. */
+static int
+list_sessions(struct doctor *doctor)
+{
+	struct listing listing = { .doctor = doctor };
+	char count[CLI_COUNT_SIZE];
+	int code;
+
+	snprintf(listing.until, sizeof listing.until, "%llu",
+	         (unsigned long long)doctor->now_ms + LEASE_MS);
+	code = store_walk_keys(doctor->store, "lease:", list_session, &listing);
+	if (code == CLI_OK && listing.count > 0)
+		doctor_say(doctor, DOCTOR_WARNING, "workers", NULL,
+		           "listed %s again: who is alive goes on, and the jobs of "
+		           "others are given back in %d s, if a scheduler rules",
+		           cli_count(listing.count, "session", "sessions", count),
+		           LEASE_MS / 1000);
+	return code;
+}
+
 /* ---- the books ------------------------------------------------------------------- */
 
 #define PIECES_MAX   1000000
@@ -200,6 +252,8 @@ repair_books(struct doctor *doctor)
 		return cli_fail(CLI_FAILED,
 		                "No scheduler has ever ruled here: there are no "
 		                "books yet. Start warmq-scheduler.");
+	if (code == CLI_OK)
+		code = list_sessions(doctor);
 	for (uint32_t i = 0; code == CLI_OK && cursor[0] != '\0' && i < PIECES_MAX; i++)
 		code = audit_piece(doctor, cursor);
 	if (code == CLI_OK)

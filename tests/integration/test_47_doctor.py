@@ -125,9 +125,9 @@ def lose_session(inbox):
 
 
 def pause(inbox):
-    family = inbox.redis.hkeys(inbox.key("families"))
-    leaf = next(one for one in family if "|default|" in inbox.redis.hget(inbox.key("families"), one))
-    inbox.ok("pause", leaf, "on")
+    records = inbox.redis.hgetall(inbox.key("families"))
+    leaf = next(id for id, record in records.items() if record.split("|")[3])  # it has a lane
+    assert inbox.ok("pause", leaf, "on") == ["done"]
 
 
 @pytest.mark.parametrize("check, words, harm", [
@@ -346,6 +346,25 @@ def test_jobs_of_deleted_lists_get_a_place_or_an_end(server, scheduler, inbox):
     assert all('"lost"' in inbox.result(id) for id in inbox.dead())
     assert ("books", "bad") not in findings(server) and inbox.is_conserved()
     assert "nothing was changed" in warmq(server, "doctor", "--repair", "jobs", check=0)
+
+
+def test_jobs_that_run_are_not_lost_with_the_list_of_workers(server, scheduler, inbox):
+    """They stood nowhere for as long as no worker beat: dead as lost, and done a moment later."""
+    enqueue(inbox, 3)
+    inbox.ok("hold", "off", "me")
+    worker, gone = Worker(inbox, pool="default", slots=2), Worker(inbox, pool="default", slots=1)
+    jobs = worker.claim().jobs
+    [lost] = gone.claim().ids
+    inbox.redis.delete(inbox.key("workers"))
+    level = findings(server)["workers", "bad"]
+    assert "--repair books" in level[1]
+    said = warmq(server, "doctor", "--repair", "jobs", check=0)
+    assert "listed 2 sessions again" in said and "every job that lives stands somewhere" in said
+    assert inbox.dead() == [] and worker.beat()[0] == "OK"
+    assert worker.settle(jobs).problems == []
+    inbox.redis.zadd(inbox.key("workers"), {gone.nonce: inbox.now()})  # 30 s later
+    wait_until(lambda: waiting(inbox) == [lost], "the scheduler to give its job back")
+    assert ("books", "bad") not in findings(server) and inbox.is_conserved()
 
 
 def test_a_list_of_which_nobody_knows_the_family_is_placed_anew(server, scheduler, inbox):
