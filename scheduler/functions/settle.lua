@@ -319,8 +319,18 @@ function job.payload_kind(id)
 	return payload.entry(id) and 'entry'
 end
 
+-- Somebody deleted the cursor, or wrote it by hand: who has been admitted nobody knows.
+local function cursor_is_lost()
+	local cursor = call('HGET', key.meta, 'cursor')
+	if cursor then
+		return not find(cursor, '^%d+%-%d+ %d+$')
+	end
+	return call('EXISTS', key.lanes) == 1
+end
+
 -- Ends a waiting job from outside: its payload goes now; if it stands in a list, a mark is
--- left for whoever meets it there; if it may be on its way into one, a mark for `admit`.
+-- left for whoever meets it there; if it may be on its way into one, a mark for `admit`;
+-- both where nobody knows.
 function job.end_waiting(id, slim, reason)
 	if call('ZSCORE', key.later, id) then
 		finish(id, slim, true)
@@ -328,9 +338,11 @@ function job.end_waiting(id, slim, reason)
 		set_del(key.later, id)
 	else
 		finish(id, slim, false) -- its history goes with the mark
-		if job.is_admitted(id) then
+		local is_admitted = job.is_admitted(id)
+		if is_admitted or cursor_is_lost() then
 			note('marks_new', id, reason)
-		else
+		end
+		if not is_admitted then
 			early.note(id)
 		end
 	end

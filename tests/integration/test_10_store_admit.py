@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from store import CLOSED, Family, Worker
+from store import CLOSED, Family, Worker, opened
 
 
 def test_one_batch_sent_twice_is_admitted_once_1(store):
@@ -26,6 +26,23 @@ def test_a_missing_cursor_beside_lanes_stops_admission_1(store):
     answer = store.admit(later, at=("0-0", "0"), runs=[(family, "n", [later])])
     assert answer == ["CURSOR", "", ""]
     assert len(store.list(family, "ready:n")) == 2
+
+
+@pytest.mark.parametrize("cursor", [None, "junk"])
+def test_a_job_ends_once_while_nobody_knows_the_cursor_1(store, cursor):
+    """It was taken for one that nobody had admitted: its worker went on, and it was done, too."""
+    family, ids = opened(store, count=2)
+    worker = Worker(store)
+    [job] = worker.claim(0).jobs
+    store.redis.hdel(store.key("meta"), "cursor")
+    if cursor:
+        store.redis.hset(store.key("meta"), "cursor", cursor)
+    assert [store.ok("cancel", id) for id in ids] == [["ended"]] * 2
+    assert worker.beat()[3:] == ["0"], "its request is to be stopped"
+    assert [one[1] for one in worker.settle([job]).problems] == ["ENDED"]
+    assert all('"cancelled"' in store.result(id) for id in ids)
+    assert worker.claim().jobs == []
+    assert store.list(family, "ready:n") == [] and store.redis.hlen(store.key("ended")) == 0
 
 
 def test_the_cursor_survives_a_leader_that_expires_1(store):
