@@ -103,7 +103,8 @@ def test_three_replicas_as_upstreams_are_three_places(browser, tmp_path):
         ledger = wait_until(lambda: (lambda one: one["week"]["calls"] >= 60 and one)(
             stack.api("ledger")), "the ledger", 60)
         paid = {one["cause"]: one["full"] for one in ledger["week"]["causes"]}
-        assert paid["other_place"] > 2.9 * 5000, "the second and third replica paid for it in full"
+        # The second and the third replica paid for it in full.
+        assert paid["other_place"] > 2.9 * 5000, ledger["week"]["causes"]
         browser.open(stack.url + "#/places")
         browser.wait("document.querySelectorAll('main table thead')[0].innerText.includes('vllm-3')")
         browser.wait_text("at every place", "tr[data-row] td.name")

@@ -343,13 +343,19 @@ def test_the_causes_of_a_busy_minute(tmp_path):
 
     def too_soon():
         """Two of a prefix, whose leader writes for as long as it takes until four have come
-        that do not wait for it."""
-        fleet.keep_waiting()
-        fleet.enqueue(prefix("five ", 2), route="day", reply="lead")
-        fleet.await_requests(1)
-        fleet.enqueue(prefix("five ", 4), route="day", hold_max="0")
-        let_all(5, 4)
-        fleet.collect(2, 120, "lead")
+        that do not wait for it.  Where they come before anybody has ruled on the prefix, one
+        of the four is its writer, and they do so again."""
+        before = fleet.causes("day").get("hold_limit", 0)
+        for attempt in range(10):
+            fleet.keep_waiting()
+            fleet.enqueue(prefix(f"five {attempt} ", 2), route="day", reply="lead")
+            fleet.await_requests(1)
+            fleet.enqueue(prefix(f"five {attempt} ", 4), route="day", hold_max="0")
+            let_all(5, 4)
+            fleet.collect(2, 120, "lead")
+            wait_until(lambda: fleet.calls("day") == fleet.stats()["requests"], "their booking")
+            if fleet.causes("day").get("hold_limit", 0) > before:
+                break
 
     def stored():
         sums = total(fleet)
