@@ -134,16 +134,18 @@ local function family_hold_max(family)
 	return ms > 0 and ms or 30000
 end
 
--- A job comes back to a family whose record is lost: the lane still knows most of it.
+-- A job comes back to a family whose record is lost: the lane still knows most of it.  False
+-- if that is lost as well: no claim would ever look there.
 local function family_revive(family, lane)
-	if family.missing then
-		local tail = lane and lane.tail or lane_tail(LANE_BLANK .. '|||||')
+	local tail = lane.tail
+	if tail.pool ~= '' then
 		family.rec = family_print(0, 0, 1, 0, 0, 0, 0, '|' .. tail.pool .. '|' .. tail.budget ..
-			'|' .. (lane and lane.id or '') .. '||' .. tail.px .. '|')
+			'|' .. lane.id .. '||' .. tail.px .. '|')
 		family.tail = family_tail(family.rec)
 		family.missing = nil
 		count('lane_drift')
 	end
+	return tail.pool ~= ''
 end
 
 -- ---- memberships -------------------------------------------------------------------

@@ -71,6 +71,7 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 	end
 	local why = WHY[kind]
 	local past = job.past_take(lease)
+	past.why = sub(text, 1, 1000) -- who is placed anew waits for nothing: before that
 	local where = 'dead'
 	if kind == 'missing' then
 		reason = 'payload_missing'
@@ -89,13 +90,13 @@ local function fail_job(lease, lane, kind, attempts_max, delay, reason, text)
 			count(COUNTERS[kind])
 		end
 		if where == 'later' then
-			family_for(lease, lane)
-			job.push_later(past, now + wait, kind)
+			if job.home(past, lane) then
+				job.push_later(past, now + wait, kind)
+			end
 		elseif where == 'back' then
-			job.push_back(family_for(lease, lane), past)
+			job.push_back(past, lane)
 		end
 	end
-	past.why = sub(text, 1, 1000)
 	job.say_back(lease, why)
 	return where
 end

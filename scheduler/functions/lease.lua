@@ -178,11 +178,54 @@ function job.past_take(lease)
 	return past
 end
 
-function job.push_back(family, past)
+-- The way to the dead letters of one whose place nobody knows.
+function job.bury_lost(past, id, text)
+	local kind = job.payload_kind(id)
+	if kind then
+		local reply, ref, trace = payload.hints(id, kind == 'slim')
+		bury(past, id, kind == 'slim', 'lost', text)
+		result_out(id, reply, DAY, end_result(id, 'dead', 'lost', text, ref, trace))
+	end
+end
+
+-- Nobody knows the family of a job any more.  A whole one is read anew; the rest of a split
+-- one only its family knew.
+function job.place_anew(past)
+	local id = past.id
+	local kind = job.payload_kind(id)
+	past.family = ''
+	if kind == 'entry' and payload.to_slim(id) or kind == 'slim' and job.is_whole(id) then
+		return job.decide_anew(past, id)
+	end
+	set_del(key.later, id)
+	job.bury_lost(past, id,
+		'its place in the queue was lost, and its prefix with it; send it again')
+	return 'dead'
+end
+
+-- Its family, made anew from a lane (its first one, if none is at hand) if its record is
+-- lost; nil if the job had to be placed anew.
+function job.home(past, lane)
+	local family = family_of(past.family)
+	if family.tail.pool ~= '' or family_revive(family, lane or lane_of(past.family .. '.0')) then
+		return family
+	end
+	job.place_anew(past)
+end
+
+local function push_back(family, past)
 	if past.now == '1' then
 		push(family, NOW, past.element, true)
 	else
 		push(family, BACK[BAND[past.band] or 2], past.element)
+	end
+end
+
+-- Returns a job to its queue: behind those that wait, or before them all.
+function job.push_back(past, lane)
+	local family = job.home(past, lane)
+	if family then
+		push_back(family, past)
 	end
 end
 
@@ -199,14 +242,6 @@ function job.push_later(past, due, reason)
 	past.reason, past.dirty = reason, true
 end
 
-local function family_for(lease, lane)
-	local family = family_of(lease.family)
-	if family.missing then
-		family_revive(family, lane)
-	end
-	return family
-end
-
 -- Returns the job of a lease to its queue, unharmed.  `past` may have been changed
 -- before; answers the word for fail.
 function job.give_back(lease, lane, why)
@@ -215,7 +250,7 @@ function job.give_back(lease, lane, why)
 		return 'ended'
 	end
 	local past = job.past_take(lease)
-	job.push_back(family_for(lease, lane), past)
+	job.push_back(past, lane)
 	job.say_back(lease, why)
 	return 'back'
 end
@@ -234,7 +269,7 @@ function job.give_back_recovered(lease, lane, why, counts)
 	end
 	local past = job.past_take(lease)
 	if not counts then
-		job.push_back(family_for(lease, lane), past)
+		job.push_back(past, lane)
 	elseif past.recoveries >= 2 then
 		past.recoveries = past.recoveries + 1
 		local reply, ref, trace = payload.hints(lease.id, lease.slim)
@@ -244,7 +279,7 @@ function job.give_back_recovered(lease, lane, why, counts)
 	else
 		past.recoveries = past.recoveries + 1
 		count('recovered')
-		job.push_back(family_for(lease, lane), past)
+		job.push_back(past, lane)
 	end
 	job.say_back(lease, why)
 end

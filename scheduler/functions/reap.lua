@@ -259,17 +259,6 @@ local function due_ids(most)
 	return ids
 end
 
--- The history of a job is gone, and with it where it belongs.
-local function bury_lost(past, id)
-	local kind = job.payload_kind(id)
-	if kind then
-		local reply, ref, trace = payload.hints(id, kind == 'slim')
-		local text = 'its history was lost'
-		bury(past, id, kind == 'slim', 'lost', text)
-		result_out(id, reply, DAY, end_result(id, 'dead', 'lost', text, ref, trace))
-	end
-end
-
 local PREFIX_MS = 10000 -- so long a job waits for its named prefix
 local LOOK_MS = 1000 -- so often somebody looks at first; then at twice the age
 
@@ -307,21 +296,22 @@ local function promote_one(id)
 		look_for_prefix(past, id)
 		return
 	end
-	set_del(key.later, id)
 	if past.family == '' or not (BAND[past.band] or past.now == '1') then
-		bury_lost(past, id)
+		set_del(key.later, id)
+		job.bury_lost(past, id, 'its history was lost')
 		return
 	end
-	local family = family_of(past.family)
-	if family.missing then
-		family_revive(family)
+	local family = job.home(past)
+	if not family then
+		return
 	end
+	set_del(key.later, id)
 	family_count(past.family, -1)
 	if past.deliveries == 0 and past.recoveries == 0 then -- delayed, never started
 		push(family, past.now == '1' and NOW or READY[BAND[past.band]], past.element)
 		note('pasts_gone', past.key)
 	else
-		job.push_back(family, past)
+		job.push_back(past)
 	end
 end
 

@@ -42,14 +42,6 @@ local function lists_walk(wanted, found)
 	end
 end
 
-local function end_lost(past, id)
-	local reply, ref, trace = payload.hints(id, true)
-	local text = 'its place in the queue was lost, and its prefix with it; send it again'
-	bury(past, id, true, 'lost', text)
-	result_out(id, reply, DAY, end_result(id, 'dead', 'lost', text, ref, trace))
-	return 'dead'
-end
-
 -- What stands in a past of one that is not dead; all other words are reasons of a death.
 -- `unsent` is both: so long nobody is deferred.
 local ALIVE = { [''] = true, retry = true, defer = true, unsent = true, delayed = true,
@@ -107,12 +99,8 @@ local function restore_one(id, found)
 		return 'ended'
 	elseif has_died(past) or past.family ~= '' and (BAND[past.band] or past.now == '1') then
 		return restore_past(past, id, kind)
-	elseif kind == 'entry' and payload.to_slim(id) or kind == 'slim' and job.is_whole(id) then
-		job.decide_anew(past, id)
-	else
-		return end_lost(past, id)
 	end
-	return 'queued'
+	return job.place_anew(past)
 end
 
 -- How many members of a set belong to each family that was touched.

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from store import Family, Worker, opened
 
 
@@ -36,6 +38,85 @@ def test_a_whole_job_of_a_deleted_list_is_read_anew(store):
     assert claim.ids == ids
     worker.settle(claim.jobs)
     assert store.is_conserved() and store.redis.xlen(store.key("jobs")) == 0
+
+
+def forget_place(store):
+    """Somebody deletes the record of each family and of each lane."""
+    store.redis.delete(store.key("families"), store.key("lanes"), store.key("stamp"))
+    store.broken = True  # told as lane_drift
+
+
+def delayed(store, count):
+    """Jobs of an open family that wait for their retry."""
+    family, ids = opened(store, count=count)
+    worker = Worker(store, slots=count)
+    for job in worker.claim(*range(count)).jobs:
+        worker.fail(job, "retry", delay_ms=50000)
+    return family, ids
+
+
+def pass_by(store, *ids):
+    """Their time comes."""
+    store.redis.zadd(store.key("later"), {id: store.now() for id in ids})
+
+
+def test_who_waits_for_its_time_without_a_place_is_read_anew(store):
+    """Its family came back without pool and lane, where it waited for ever."""
+    family, ids = delayed(store, 2)
+    forget_place(store)
+    pass_by(store, *ids)
+    store.promote()
+    assert store.redis.hlen(store.key("families")) == 0 and store.is_conserved()
+    assert decide(store, family, *ids) == "OK"
+    store.open(family)
+    worker = Worker(store)
+    claim = worker.claim(0, 1)
+    assert claim.ids == ids
+    worker.settle(claim.jobs)
+    assert store.is_conserved() and store.redis.xlen(store.key("jobs")) == 0
+
+
+def test_a_split_one_that_waits_for_its_time_without_a_place_ends_with_a_result(store):
+    family, [id] = delayed(store, 1)
+    store.redis.set(store.key(f"slim:{id}"), "slim1 0 0\n\n{}")
+    store.redis.xdel(store.key("jobs"), id)
+    forget_place(store)
+    pass_by(store, id)
+    store.promote()
+    assert json.loads(store.result(id))["state"] == "dead" and store.dead() == [id]
+    assert store.redis.zcard(store.key("later")) == 0
+
+
+@pytest.mark.parametrize("end", ["retry", "later", "release", "die"])
+def test_who_runs_and_has_lost_its_place_is_read_anew(store, end):
+    """It went back to a list of a family without a pool, where nobody looks."""
+    store.reap()  # somebody rules
+    family, [id] = opened(store, count=1)
+    worker = Worker(store)
+    jobs = worker.claim().jobs
+    forget_place(store)
+    if end == "release":
+        worker.release(jobs)
+    elif end == "die":
+        worker.die()
+        store.reap_all()
+    else:
+        worker.fail(jobs[0], "retry", text="oops", delay_ms=50000 * (end == "later"))
+    assert store.redis.hlen(store.key("families")) == 0 and store.is_conserved()
+    store.audit()  # what its account had in flight
+    assert decide(store, family, id) == "OK"
+    store.open(family)
+    assert Worker(store).claim().ids == [id]
+
+
+def test_who_waits_for_its_time_finds_its_family_by_the_lane(store):
+    family, ids = delayed(store, 2)
+    store.redis.hdel(store.key("families"), family.id)
+    store.broken = True  # told as lane_drift
+    pass_by(store, *ids)
+    store.promote()
+    assert store.redis.hget(store.key("families"), family.id).split("|")[3] == family.lane
+    assert Worker(store).claim(0, 1).ids == ids and store.is_conserved()
 
 
 def test_who_stands_somewhere_stays_there(store):
