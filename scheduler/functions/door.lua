@@ -36,15 +36,15 @@ end
 -- its user at each command, and knows no command that was renamed: a call would be stopped
 -- in the middle, with half of its effects.  So all rights are asked for before anything is
 -- done, those over keys as well: a result that cannot be stored is lost, since what is
--- delivered stops nobody.  That takes half a job's life: where calls come by the thousand, whose
--- second argument is a session or the owner of the rule, it is asked once a second for each.
--- Others name a job there, or say `off`: two users may say the same.
+-- delivered stops nobody.  That takes half a job's life: where calls come by the thousand,
+-- whose second argument is a session or the owner of the rule, it is asked once a second
+-- for each.  Others name a job there, or say `off`: two users may say the same.
 local WRITES = { 'HSET', 'HDEL', 'HINCRBY', 'DEL', 'SET', 'RPUSH', 'LPUSH', 'LPOP', 'LTRIM',
 	'LREM', 'ZADD', 'ZREM', 'XDEL', 'SADD', 'SREM', 'PEXPIRE' }
 local BEHIND = { DEL = 0, LPOP = 0, HSET = 2, HINCRBY = 2, LTRIM = 2, LREM = 2, ZADD = 2 }
 local ONES = { '1', '1' } -- as many behind the key as Redis 8 wants to see; 1 if not above
-local PARTS = { 'stamp', 'slim:', 'px:', 'ready:', 'back:', 'now:', 'open:', 'held:', 'session:',
-	'lease:', 'budget:', 'past:', 'under:', 'result:', 'reply:', 'paid:' }
+local PARTS = { 'stamp', 'slim:', 'px:', 'ready:', 'back:', 'now:', 'open:', 'held:',
+	'session:', 'lease:', 'budget:', 'past:', 'under:', 'result:', 'reply:', 'paid:' }
 for i = 1, #KINDS do
 	for j = 2, #KINDS[i] do
 		PARTS[#PARTS + 1] = KINDS[i][j]
