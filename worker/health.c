@@ -114,18 +114,25 @@ write_times(const struct health *health, const struct agent_stats *stats,
 		{ "warmq_worker_clock_offset_seconds", "gauge",
 		  "How far the clock of Redis is ahead of this machine's.",
 		  stats->attached ? clock_offset_ms(health->sources->agent) : 0 },
-		{ "warmq_worker_loop_busy_seconds_total", "counter",
-		  "Time the loop has worked.",
-		  (int64_t)(health->sources->lag->busy_ns / 1000000) },
-		{ "warmq_worker_loop_hold_up_seconds_max", "gauge",
-		  "Longest stretch of the loop without a turn.",
-		  (int64_t)(health->sources->lag->worst_ns / 1000000) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		prometheus_head(out, times[i].name, times[i].kind, times[i].help);
 		prometheus_seconds(out, times[i].name, NULL, times[i].ms);
 	}
+}
+
+/* A turn of the loop takes less than a millisecond. */
+static void
+write_lag(const struct lag *lag, struct buffer *out)
+{
+	prometheus_head(out, "warmq_worker_loop_busy_seconds_total", "counter",
+	                "Time the loop has worked.");
+	prometheus_nano(out, "warmq_worker_loop_busy_seconds_total", NULL, lag->busy_ns);
+	prometheus_head(out, "warmq_worker_loop_hold_up_seconds_max", "gauge",
+	                "Longest stretch of the loop without a turn.");
+	prometheus_nano(out, "warmq_worker_loop_hold_up_seconds_max", NULL,
+	                lag->worst_ns);
 }
 
 static void
@@ -158,6 +165,7 @@ write_metrics(const struct health *health, struct buffer *out)
 	                  1);
 	write_stats(&stats, out);
 	write_times(health, &stats, out);
+	write_lag(sources->lag, out);
 	write_spool(sources->reports, out);
 	measure_write(sources->measure, out);
 }
