@@ -182,6 +182,7 @@ def test_a_scrape_with_a_hundred_thousand_families_takes_at_most_50_ms(tmp_path)
 def story_of_jobs(fleet, seen):
     """Good ones, and each way to fail."""
     fleet.send("json", json.dumps([{"body": {}, "not_before": "+1h"}] * 20000))
+    fleet.redis("CLIENT", "PAUSE", 2000, "WRITE")  # what was read is not admitted meanwhile
     seen.await_seen("warmq_inbox_lag_seconds > 0")
     fleet.redis("CONFIG", "SET", "maxmemory", "200mb")
     fleet.enqueue(bodies(60, "first "), route="first")
